@@ -1,0 +1,95 @@
+package events
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// ID names a message, a worker's incarnation or a commit: a UUID, version 7 unless the caller gave another.
+type ID = uuid.UUID
+
+// Kind is a lifecycle: what sort of thing an entity is. The numbers are stored; they are never used twice.
+type Kind uint8
+
+// The kinds of entities.
+const (
+	KindNone    Kind = 0
+	KindMessage Kind = 1
+	KindTopic   Kind = 2
+	KindWorker  Kind = 3
+)
+
+var kindNames = map[Kind]string{KindMessage: "message", KindTopic: "topic", KindWorker: "worker"}
+
+// Kinds lists the kinds in the order in which they are shown.
+func Kinds() []Kind { return []Kind{KindMessage, KindTopic, KindWorker} }
+
+// String is the kind's word, as in "message".
+func (k Kind) String() string {
+	if name, ok := kindNames[k]; ok {
+		return name
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Named reports whether entities of this kind are known by a name rather than by an id.
+func (k Kind) Named() bool { return k == KindTopic }
+
+// Entity is one thing with a lifecycle. Exactly one of ID and Name is set, as its kind says. Entities are comparable.
+type Entity struct {
+	Kind Kind
+	ID   ID
+	Name string
+}
+
+// MessageEntity is the message with this id.
+func MessageEntity(id ID) Entity { return Entity{Kind: KindMessage, ID: id} }
+
+// WorkerEntity is the worker incarnation with this id.
+func WorkerEntity(id ID) Entity { return Entity{Kind: KindWorker, ID: id} }
+
+// TopicEntity is the topic with this name.
+func TopicEntity(name string) Entity { return Entity{Kind: KindTopic, Name: name} }
+
+// String is "kind/id" or "kind/name". It is also the entity's stream name where one text column holds both.
+func (e Entity) String() string {
+	if e.Kind.Named() {
+		return e.Kind.String() + "/" + e.Name
+	}
+	return e.Kind.String() + "/" + e.ID.String()
+}
+
+// ParseEntity reads what [Entity.String] writes.
+func ParseEntity(s string) (Entity, error) {
+	word, rest, ok := strings.Cut(s, "/")
+	if !ok {
+		return Entity{}, fmt.Errorf("entity %q: want kind/id, as in topic/mail", s)
+	}
+	for kind, name := range kindNames {
+		if name != word {
+			continue
+		}
+		if kind.Named() {
+			return Entity{Kind: kind, Name: rest}, nil
+		}
+		id, err := uuid.Parse(rest)
+		if err != nil {
+			return Entity{}, fmt.Errorf("entity %q: %w", s, err)
+		}
+		return Entity{Kind: kind, ID: id}, nil
+	}
+	return Entity{}, fmt.Errorf("entity %q: unknown kind %q", s, word)
+}
+
+// Compare orders entities by kind, then id, then name.
+func (e Entity) Compare(o Entity) int {
+	if e.Kind != o.Kind {
+		return int(e.Kind) - int(o.Kind)
+	}
+	if c := strings.Compare(string(e.ID[:]), string(o.ID[:])); c != 0 {
+		return c
+	}
+	return strings.Compare(e.Name, o.Name)
+}

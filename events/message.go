@@ -1,0 +1,256 @@
+package events
+
+import (
+	"crypto/sha256"
+	"time"
+)
+
+// Limits bounds how often and how long a message is tried. A zero field means the value that this schema version fixes, given with
+// each; it is resolved when the message is enqueued and never changes for it afterwards.
+type Limits struct {
+	MaxAttempts int           // claims that may be spent before a failure is final; 0 is 25
+	BackoffBase time.Duration // the delay after n spent attempts is BackoffBase × 2^n; 0 is 1 s
+	BackoffMax  time.Duration // its upper bound; 0 is 24 h
+	Timeout     time.Duration // how long a handler may take; 0 is no bound
+}
+
+func (l *Limits) visit(f *Fields) {
+	f.Int("max_attempts", &l.MaxAttempts)
+	f.Duration("backoff_base", &l.BackoffBase)
+	f.Duration("backoff_max", &l.BackoffMax)
+	f.Duration("timeout", &l.Timeout)
+}
+
+// VisitFields names the limits' fields.
+func (l *Limits) VisitFields(f *Fields) { l.visit(f) }
+
+// Facts is what the log keeps of a payload: enough to prove which bytes it was, nothing to read it by. So a payload can be erased
+// without touching history.
+type Facts struct {
+	Size       int      // bytes
+	Codec      string   // the name of what encoded it; empty is raw bytes
+	Commitment [32]byte // see Commitment
+}
+
+func (p *Facts) visit(f *Fields) {
+	f.Int("size", &p.Size)
+	f.Text("codec", &p.Codec)
+	f.Hash("commitment", &p.Commitment)
+}
+
+// VisitFields names the facts' fields.
+func (p *Facts) VisitFields(f *Fields) { p.visit(f) }
+
+// Commitment is SHA-256 over the salt and the payload. The salt lies with the payload and is erased with it, so that a short payload
+// cannot be guessed from its commitment afterwards.
+func Commitment(salt [16]byte, payload []byte) [32]byte {
+	h := sha256.New()
+	h.Write(salt[:])
+	h.Write(payload)
+	return [32]byte(h.Sum(nil))
+}
+
+// Evidence is why a worker was held to be gone: what the one who decided it knew.
+type Evidence struct {
+	Reason     Reason    // process_gone
+	Claimer    ID        // the worker's incarnation
+	LastBeatAt time.Time // its last heartbeat that the store confirmed; zero if it never had one
+	Decider    ID        // the incarnation that looked; zero is a command line without one
+	Limit      int       // orphan_max_attempts in force
+}
+
+func (e *Evidence) visit(f *Fields) {
+	f.Reason("evidence", &e.Reason)
+	f.ID("claimer", &e.Claimer)
+	f.Time("last_beat", &e.LastBeatAt)
+	f.ID("decider", &e.Decider)
+	f.Int("orphan_max_attempts", &e.Limit)
+}
+
+// MessageEnqueued : a message is durable and waits for its turn.
+type MessageEnqueued struct {
+	Topic     string
+	DueAt     time.Time // not claimed before; zero is at once
+	Priority  Priority
+	Key       string
+	UniqueFor time.Duration // how long after enqueueing the key stays taken even if the message has ended
+	Limits    Limits
+	Payload   Facts
+}
+
+// Type is message.enqueued.
+func (*MessageEnqueued) Type() Type { return TypeMessageEnqueued }
+
+// VisitFields names the event's fields.
+func (e *MessageEnqueued) VisitFields(f *Fields) {
+	f.Text("topic", &e.Topic)
+	f.Time("due", &e.DueAt)
+	f.Priority("priority", &e.Priority)
+	f.Text("key", &e.Key)
+	f.Duration("unique_for", &e.UniqueFor)
+	e.Limits.visit(f)
+	e.Payload.visit(f)
+}
+
+// MessageClaimed : a worker holds the message and its handler begins. A claim is a start.
+type MessageClaimed struct {
+	Worker  ID
+	Token   Token
+	Attempt int // claims ever made, this one included
+	Running int // open counted claims of the topic after this one; 0 where the topic has no limit
+	Limit   int // the topic's limit in force; 0 is none
+}
+
+// Type is message.claimed.
+func (*MessageClaimed) Type() Type { return TypeMessageClaimed }
+
+// VisitFields names the event's fields.
+func (e *MessageClaimed) VisitFields(f *Fields) {
+	f.ID("worker", &e.Worker)
+	f.Token("token", &e.Token)
+	f.Int("attempt", &e.Attempt)
+	f.Int("running", &e.Running)
+	f.Int("limit", &e.Limit)
+}
+
+// MessageCounted : the claim was open when its topic got a limit; from here on it counts towards it.
+type MessageCounted struct{}
+
+// Type is message.counted.
+func (*MessageCounted) Type() Type { return TypeMessageCounted }
+
+// VisitFields names the event's fields: it has none.
+func (*MessageCounted) VisitFields(*Fields) {}
+
+// MessageCompleted : its handler ended well.
+type MessageCompleted struct {
+	Token Token
+}
+
+// Type is message.completed.
+func (*MessageCompleted) Type() Type { return TypeMessageCompleted }
+
+// VisitFields names the event's fields.
+func (e *MessageCompleted) VisitFields(f *Fields) { f.Token("token", &e.Token) }
+
+// MessageRequeued : the message waits for its turn again; Reason says why.
+type MessageRequeued struct {
+	Reason Reason // retry, released, snoozed, unclaimed, taken_back or orphan
+	Token  Token  // the claim that ended
+	DueAt  time.Time
+	Jitter int    // thousandths by which the delay of a retry was made longer or shorter
+	Error  string // the handler's error, bounded
+	By     string // the operator, for taken_back
+	Detail string // the operator's words
+}
+
+// Type is message.requeued.
+func (*MessageRequeued) Type() Type { return TypeMessageRequeued }
+
+// VisitFields names the event's fields.
+func (e *MessageRequeued) VisitFields(f *Fields) {
+	f.Reason("reason", &e.Reason)
+	f.Token("token", &e.Token)
+	f.Time("due", &e.DueAt)
+	f.Int("jitter", &e.Jitter)
+	f.Text("error", &e.Error)
+	f.Text("by", &e.By)
+	f.Text("detail", &e.Detail)
+}
+
+// MessageOrphaned : the worker that held the message is gone. What becomes of the message is the next event of the same commit.
+type MessageOrphaned struct {
+	Token    Token // the claim that ended
+	Evidence Evidence
+}
+
+// Type is message.orphaned.
+func (*MessageOrphaned) Type() Type { return TypeMessageOrphaned }
+
+// VisitFields names the event's fields.
+func (e *MessageOrphaned) VisitFields(f *Fields) {
+	f.Token("token", &e.Token)
+	e.Evidence.visit(f)
+}
+
+// MessageDeadLettered : the message will not be tried again unless an operator redrives it.
+type MessageDeadLettered struct {
+	Reason Reason // exhausted, handler, operator or orphan_limit
+	Token  Token  // the claim that ended
+	Error  string
+	By     string
+	Detail string
+}
+
+// Type is message.dead_lettered.
+func (*MessageDeadLettered) Type() Type { return TypeMessageDeadLettered }
+
+// VisitFields names the event's fields.
+func (e *MessageDeadLettered) VisitFields(f *Fields) {
+	f.Reason("reason", &e.Reason)
+	f.Token("token", &e.Token)
+	f.Text("error", &e.Error)
+	f.Text("by", &e.By)
+	f.Text("detail", &e.Detail)
+}
+
+// MessageCancelled : somebody no longer wants it.
+type MessageCancelled struct {
+	Reason Reason // handler or operator
+	Token  Token  // the claim that ended, if one was open
+	By     string
+	Detail string
+}
+
+// Type is message.cancelled.
+func (*MessageCancelled) Type() Type { return TypeMessageCancelled }
+
+// VisitFields names the event's fields.
+func (e *MessageCancelled) VisitFields(f *Fields) {
+	f.Reason("reason", &e.Reason)
+	f.Token("token", &e.Token)
+	f.Text("by", &e.By)
+	f.Text("detail", &e.Detail)
+}
+
+// MessageRedriven : a dead letter gets a new series of attempts. What the old series spent stays in the counts and is recorded here.
+type MessageRedriven struct {
+	By         string
+	Detail     string
+	Spent      int // attempts spent in the series that ended
+	Orphanings int // orphanings in the series that ended
+}
+
+// Type is message.redriven.
+func (*MessageRedriven) Type() Type { return TypeMessageRedriven }
+
+// VisitFields names the event's fields.
+func (e *MessageRedriven) VisitFields(f *Fields) {
+	f.Text("by", &e.By)
+	f.Text("detail", &e.Detail)
+	f.Int("spent", &e.Spent)
+	f.Int("orphanings", &e.Orphanings)
+}
+
+// MessageRefused : a command came too late or from the wrong claim. It moves nothing and has no version.
+type MessageRefused struct {
+	Command    string
+	Reason     Reason // stale_token or wrong_state
+	Sender     ID     // the incarnation that sent it
+	Sent       Token
+	Found      Token // the open claim's; 0 where none is open
+	Unrecorded int   // refusals of this sender left out before this one, so that a storm of them stays small
+}
+
+// Type is message.refused.
+func (*MessageRefused) Type() Type { return TypeMessageRefused }
+
+// VisitFields names the event's fields.
+func (e *MessageRefused) VisitFields(f *Fields) {
+	f.Text("command", &e.Command)
+	f.Reason("reason", &e.Reason)
+	f.ID("sender", &e.Sender)
+	f.Token("sent", &e.Sent)
+	f.Token("found", &e.Found)
+	f.Int("unrecorded", &e.Unrecorded)
+}

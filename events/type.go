@@ -1,0 +1,154 @@
+package events
+
+import "fmt"
+
+// Event is a fact about one entity. The set of types is closed: they are the structs of this package, always behind a pointer, and
+// nobody changes one once it is made.
+type Event interface {
+	Visitor
+	Type() Type
+}
+
+// Type is the sort of an event. The numbers are stored; they are never used twice. Each lifecycle has a block of them.
+type Type uint16
+
+// The types. Blocks: message from 1, lock from 20, worker from 30, topic from 40, schedule from 50, run from 60, step from 70,
+// leader and sweep from 80, the store itself from 90.
+const (
+	TypeMessageEnqueued     Type = 1
+	TypeMessageClaimed      Type = 2
+	TypeMessageCompleted    Type = 3
+	TypeMessageRequeued     Type = 4
+	TypeMessageOrphaned     Type = 5
+	TypeMessageDeadLettered Type = 6
+	TypeMessageCancelled    Type = 7
+	TypeMessageRedriven     Type = 8
+	TypeMessageRefused      Type = 9
+	TypeMessageCounted      Type = 10
+
+	TypeWorkerStarted  Type = 30
+	TypeWorkerStopped  Type = 31
+	TypeWorkerLost     Type = 32
+	TypeWorkerReturned Type = 33
+	TypeWorkerGap      Type = 34
+
+	TypeTopicConfigured Type = 40
+	TypeTopicCounted    Type = 41
+	TypeTopicPaused     Type = 42
+	TypeTopicResumed    Type = 43
+)
+
+// typeInfo is one line of the table of types.
+type typeInfo struct {
+	code   Type
+	name   string
+	kind   Kind
+	schema int // the version written now
+	moves  bool
+	blank  func() Event // a new event of the type, to be read into
+}
+
+var typeTable = []typeInfo{
+	{TypeMessageEnqueued, "message.enqueued", KindMessage, 1, true, func() Event { return new(MessageEnqueued) }},
+	{TypeMessageClaimed, "message.claimed", KindMessage, 1, true, func() Event { return new(MessageClaimed) }},
+	{TypeMessageCompleted, "message.completed", KindMessage, 1, true, func() Event { return new(MessageCompleted) }},
+	{TypeMessageRequeued, "message.requeued", KindMessage, 1, true, func() Event { return new(MessageRequeued) }},
+	{TypeMessageOrphaned, "message.orphaned", KindMessage, 1, true, func() Event { return new(MessageOrphaned) }},
+	{TypeMessageDeadLettered, "message.dead_lettered", KindMessage, 1, true, func() Event { return new(MessageDeadLettered) }},
+	{TypeMessageCancelled, "message.cancelled", KindMessage, 1, true, func() Event { return new(MessageCancelled) }},
+	{TypeMessageRedriven, "message.redriven", KindMessage, 1, true, func() Event { return new(MessageRedriven) }},
+	{TypeMessageRefused, "message.refused", KindMessage, 1, false, func() Event { return new(MessageRefused) }},
+	{TypeMessageCounted, "message.counted", KindMessage, 1, true, func() Event { return new(MessageCounted) }},
+
+	{TypeWorkerStarted, "worker.started", KindWorker, 1, true, func() Event { return new(WorkerStarted) }},
+	{TypeWorkerStopped, "worker.stopped", KindWorker, 1, true, func() Event { return new(WorkerStopped) }},
+	{TypeWorkerLost, "worker.lost", KindWorker, 1, true, func() Event { return new(WorkerLost) }},
+	{TypeWorkerReturned, "worker.returned", KindWorker, 1, true, func() Event { return new(WorkerReturned) }},
+	{TypeWorkerGap, "worker.gap", KindWorker, 1, true, func() Event { return new(WorkerGap) }},
+
+	{TypeTopicConfigured, "topic.configured", KindTopic, 1, true, func() Event { return new(TopicConfigured) }},
+	{TypeTopicCounted, "topic.counted", KindTopic, 1, true, func() Event { return new(TopicCounted) }},
+	{TypeTopicPaused, "topic.paused", KindTopic, 1, true, func() Event { return new(TopicPaused) }},
+	{TypeTopicResumed, "topic.resumed", KindTopic, 1, true, func() Event { return new(TopicResumed) }},
+}
+
+// typeIndex finds a type's line by its number.
+var typeIndex = func() (index [256]*typeInfo) {
+	for i := range typeTable {
+		index[typeTable[i].code] = &typeTable[i]
+	}
+	return index
+}()
+
+func (t Type) info() *typeInfo {
+	if int(t) < len(typeIndex) {
+		return typeIndex[t]
+	}
+	return nil
+}
+
+// Types lists every type of this version of Foundling, in the order of their numbers.
+func Types() []Type {
+	list := make([]Type, len(typeTable))
+	for i, info := range typeTable {
+		list[i] = info.code
+	}
+	return list
+}
+
+// ParseType finds a type by its name, as in "message.claimed".
+func ParseType(name string) (Type, error) {
+	for _, info := range typeTable {
+		if info.name == name {
+			return info.code, nil
+		}
+	}
+	return 0, fmt.Errorf("event type %q: unknown to this version", name)
+}
+
+// String is the type's name, "noun.verb".
+func (t Type) String() string {
+	if info := t.info(); info != nil {
+		return info.name
+	}
+	return fmt.Sprintf("unknown(%d)", uint16(t))
+}
+
+// Known reports whether this version of Foundling has the type.
+func (t Type) Known() bool { return t.info() != nil }
+
+// Kind is the lifecycle that the type belongs to; KindNone where the type is unknown.
+func (t Type) Kind() Kind {
+	if info := t.info(); info != nil {
+		return info.kind
+	}
+	return KindNone
+}
+
+// Schema is the version of the stored form that is written now.
+func (t Type) Schema() int {
+	if info := t.info(); info != nil {
+		return info.schema
+	}
+	return 0
+}
+
+// Moves reports whether the type moves its entity, and so takes one of its versions. A refusal does not.
+func (t Type) Moves() bool {
+	info := t.info()
+	return info != nil && info.moves
+}
+
+// Unknown stands for a stored event whose type or schema version this program does not know. It is kept and can be printed;
+// projections skip it, and a fold of its entity is refused with its type and position.
+type Unknown struct {
+	Code   Type
+	Schema int
+	Body   []byte
+}
+
+// Type is the stored number of the unknown type.
+func (u *Unknown) Type() Type { return u.Code }
+
+// VisitFields prints the stored body; an unknown event is never written.
+func (u *Unknown) VisitFields(f *Fields) { f.Raw("body", &u.Body) }

@@ -1,0 +1,54 @@
+package fsm
+
+import "github.com/foundling-go/foundling/events"
+
+// Claim gives a worker messages to begin at once: a claim is a start.
+type Claim struct {
+	Worker events.ID
+	Asks   []Ask
+}
+
+// Ask is how many messages of a topic a worker has free hands for.
+type Ask struct {
+	Topic string
+	N     int
+}
+
+// Name is "claim".
+func (Claim) Name() string { return "claim" }
+
+// VisitFields names the parameters that the events do not carry.
+func (c *Claim) VisitFields(f *events.Fields) {
+	topics, counts := make([]string, len(c.Asks)), make([]int, len(c.Asks))
+	for i, ask := range c.Asks {
+		topics[i], counts[i] = ask.Topic, ask.N
+	}
+	f.ID("worker", &c.Worker)
+	f.Texts("topics", &topics)
+	f.Ints("n", &counts)
+	if c.Asks = nil; len(topics) == len(counts) {
+		for i := range topics {
+			c.Asks = append(c.Asks, Ask{topics[i], counts[i]})
+		}
+	}
+}
+
+// Decide grants what is claimable, within each topic's limit.
+func (c Claim) Decide(held Held) (Outcome, error) {
+	l := newLedger(held)
+	for _, ask := range c.Asks {
+		topic := held.Topics[ask.Topic]
+		for _, m := range held.Claimable[ask.Topic] {
+			if topic.Room(ask.N) <= 0 {
+				break
+			}
+			ask.N--
+			topic.Running++
+			claim := ClaimMessage{Worker: c.Worker, Counted: topic.Limited(), Running: topic.Running, Limit: topic.Limit}
+			if _, err := l.move(m, claim); err != nil {
+				return Outcome{}, err
+			}
+		}
+	}
+	return l.outcome, nil
+}

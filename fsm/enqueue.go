@@ -1,0 +1,76 @@
+package fsm
+
+import "github.com/foundling-go/foundling/events"
+
+// Enqueue makes messages. A draft whose id or key is known is answered with the message that has it, and leaves no event.
+type Enqueue struct {
+	Drafts []Draft
+	Topics map[string]TopicStart // what topics start with that nobody has seen yet
+}
+
+// Draft is a message to be.
+type Draft struct {
+	ID    events.ID
+	Given bool // the caller gave the id, so it may be known; a minted one is not looked up
+	EnqueueMessage
+}
+
+// TopicStart is what a topic starts with when it is first seen.
+type TopicStart struct {
+	Limit int
+}
+
+// Answer says which message stands for a draft, in the order of the drafts.
+type Answer struct {
+	ID    events.ID
+	Known bool // it was there before
+}
+
+// Name is "enqueue".
+func (Enqueue) Name() string { return "enqueue" }
+
+// Decide gives what the store must keep, and one answer per draft. A draft whose id is known with another topic or payload refuses
+// the whole command.
+func (c Enqueue) Decide(held Held) (Outcome, []Answer, error) {
+	l := newLedger(held)
+	for _, d := range c.Drafts {
+		start, first := c.Topics[d.Topic]
+		if _, seen := held.Topics[d.Topic]; seen || !first {
+			continue
+		}
+		if _, placed := l.place[events.TopicEntity(d.Topic)]; placed {
+			continue
+		}
+		if _, err := l.topic(Topic{Name: d.Topic}, ConfigureTopic{Limit: start.Limit}); err != nil {
+			return Outcome{}, nil, err
+		}
+	}
+	answers := make([]Answer, len(c.Drafts))
+	for i, d := range c.Drafts {
+		answer, err := l.enqueue(d)
+		if err != nil {
+			return Outcome{}, nil, err
+		}
+		answers[i] = answer
+	}
+	return l.outcome, answers, nil
+}
+
+func (l *ledger) enqueue(d Draft) (Answer, error) {
+	m := l.message(d.ID)
+	if m.State != events.Absent {
+		if m.Topic != d.Topic || m.Payload.Size != d.Payload.Size || m.Payload.Codec != d.Payload.Codec {
+			r := m.refusal(d.Name(), events.ReasonMismatch)
+			r.Detail = "the id is known with another topic or payload; give another id, or none"
+			return Answer{}, r
+		}
+		return Answer{ID: d.ID, Known: true}, nil
+	}
+	if d.Key != "" {
+		if holder := l.holder(Key{d.Topic, d.Key}); holder.Taken(l.held.Now) {
+			return Answer{ID: holder.Message, Known: true}, nil
+		}
+	}
+	_, err := l.move(m, d.EnqueueMessage)
+	return Answer{ID: d.ID}, err
+}

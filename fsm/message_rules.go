@@ -1,0 +1,233 @@
+package fsm
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+)
+
+// The values that a zero limit stands for in schema version 1 of message.enqueued.
+const (
+	DefaultMaxAttempts = 25
+	DefaultBackoffBase = time.Second
+	DefaultBackoffMax  = 24 * time.Hour
+
+	// DefaultOrphanMaxAttempts is orphan_max_attempts: how many claims may be spent before an orphan is dead-lettered.
+	DefaultOrphanMaxAttempts = 5
+
+	// MaxJitter is the most by which a retry's delay is made longer or shorter, in thousandths.
+	MaxJitter = 100
+)
+
+// MaxAttempts is the limit in force for l.
+func MaxAttempts(l events.Limits) int {
+	if l.MaxAttempts == 0 {
+		return DefaultMaxAttempts
+	}
+	return l.MaxAttempts
+}
+
+// Backoff is the delay before a retry after so many spent attempts: base × 2^spent, at most the upper bound, then made longer or
+// shorter by the jitter in thousandths. It cannot overflow.
+func Backoff(l events.Limits, spent, jitter int) time.Duration {
+	base, ceiling := l.BackoffBase, l.BackoffMax
+	if base == 0 {
+		base = DefaultBackoffBase
+	}
+	if ceiling == 0 {
+		ceiling = DefaultBackoffMax
+	}
+	delay := ceiling
+	if room := bits.LeadingZeros64(uint64(base)) - 1; base > 0 && spent < room {
+		delay = min(base<<spent, ceiling)
+	}
+	return delay + delay/1000*time.Duration(jitter)
+}
+
+// Name is "enqueue".
+func (EnqueueMessage) Name() string { return "enqueue" }
+
+func (c EnqueueMessage) decideMessage(m Message, now time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuse(c.Name(), events.TypeMessageEnqueued); r != nil {
+		return nil, r
+	}
+	due := c.DueAt
+	if due.IsZero() && c.Delay > 0 {
+		due = now.Add(c.Delay)
+	}
+	if !due.After(now) {
+		due = time.Time{}
+	}
+	return []events.Event{&events.MessageEnqueued{
+		Topic: c.Topic, DueAt: due, Priority: c.Priority, Key: c.Key, UniqueFor: c.UniqueFor, Limits: c.Limits, Payload: c.Payload,
+	}}, nil
+}
+
+// Name is "claim".
+func (ClaimMessage) Name() string { return "claim" }
+
+func (c ClaimMessage) decideMessage(m Message, now time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuse(c.Name(), events.TypeMessageClaimed); r != nil {
+		return nil, r
+	}
+	if m.DueAt.After(now) {
+		r := m.refusal(c.Name(), events.ReasonWrongState)
+		r.Detail = "not due before " + m.DueAt.Format(time.RFC3339Nano)
+		return nil, r
+	}
+	claimed := &events.MessageClaimed{Worker: c.Worker, Token: events.Token(m.Version + 1), Attempt: m.Attempts + 1}
+	if c.Counted {
+		claimed.Running, claimed.Limit = c.Running, c.Limit
+	}
+	return []events.Event{claimed}, nil
+}
+
+// Name is "count".
+func (CountMessage) Name() string { return "count" }
+
+func (c CountMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuse(c.Name(), events.TypeMessageCounted); r != nil {
+		return nil, r
+	}
+	if m.Counted {
+		return nil, nil
+	}
+	return []events.Event{&events.MessageCounted{}}, nil
+}
+
+// Name is "complete".
+func (CompleteMessage) Name() string { return "complete" }
+
+func (c CompleteMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuseCallback(c.Name(), events.TypeMessageCompleted, c.Token); r != nil {
+		return nil, r
+	}
+	return []events.Event{&events.MessageCompleted{Token: c.Token}}, nil
+}
+
+// Name is "fail".
+func (FailMessage) Name() string { return "fail" }
+
+func (c FailMessage) decideMessage(m Message, now time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuseCallback(c.Name(), events.TypeMessageRequeued, c.Token); r != nil {
+		return nil, r
+	}
+	if m.Spent() >= MaxAttempts(m.Limits) {
+		return []events.Event{&events.MessageDeadLettered{Reason: events.ReasonExhausted, Token: c.Token, Error: c.Error}}, nil
+	}
+	return []events.Event{&events.MessageRequeued{
+		Reason: events.ReasonRetry, Token: c.Token, Error: c.Error, Jitter: c.Jitter,
+		DueAt: now.Add(Backoff(m.Limits, m.Spent(), c.Jitter)),
+	}}, nil
+}
+
+// Name is "release".
+func (ReleaseMessage) Name() string { return "release" }
+
+func (c ReleaseMessage) decideMessage(m Message, now time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuseCallback(c.Name(), events.TypeMessageRequeued, c.Token); r != nil {
+		return nil, r
+	}
+	e := &events.MessageRequeued{Reason: c.Reason, Token: c.Token}
+	if c.Delay > 0 {
+		e.DueAt = now.Add(c.Delay)
+	}
+	return []events.Event{e}, nil
+}
+
+// Name is "dead-letter".
+func (DeadLetterMessage) Name() string { return "dead-letter" }
+
+func (c DeadLetterMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuseCallback(c.Name(), events.TypeMessageDeadLettered, c.Token); r != nil {
+		return nil, r
+	}
+	return []events.Event{&events.MessageDeadLettered{Reason: events.ReasonHandler, Token: c.Token, Error: c.Error}}, nil
+}
+
+// Name is "cancel".
+func (CancelMessage) Name() string { return "cancel" }
+
+func (c CancelMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *Refusal) {
+	reason := events.ReasonOperator
+	if c.Token != 0 {
+		reason = events.ReasonHandler
+		if r := m.refuseCallback(c.Name(), events.TypeMessageCancelled, c.Token); r != nil {
+			return nil, r
+		}
+	} else if r := m.refuse(c.Name(), events.TypeMessageCancelled); r != nil {
+		return nil, r
+	}
+	return []events.Event{&events.MessageCancelled{Reason: reason, Token: m.Token, By: c.By, Detail: c.Detail}}, nil
+}
+
+// Name is "orphan".
+func (OrphanMessage) Name() string { return "orphan" }
+
+func (c OrphanMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuse(c.Name(), events.TypeMessageOrphaned); r != nil {
+		return nil, r
+	}
+	if m.Worker != c.Evidence.Claimer {
+		return nil, m.refusal(c.Name(), events.ReasonStaleToken)
+	}
+	orphaned := &events.MessageOrphaned{Token: m.Token, Evidence: c.Evidence}
+	if limit := c.Evidence.Limit; limit > 0 && m.Spent() >= limit {
+		return []events.Event{orphaned, &events.MessageDeadLettered{Reason: events.ReasonOrphanLimit, Token: m.Token}}, nil
+	}
+	return []events.Event{orphaned, &events.MessageRequeued{Reason: events.ReasonOrphan, Token: m.Token}}, nil
+}
+
+// Name is "take-back".
+func (TakeBackMessage) Name() string { return "take-back" }
+
+func (c TakeBackMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuse(c.Name(), events.TypeMessageRequeued); r != nil {
+		return nil, r
+	}
+	return []events.Event{&events.MessageRequeued{
+		Reason: events.ReasonTakenBack, Token: m.Token, By: c.By, Detail: c.Detail,
+	}}, nil
+}
+
+// Name is "redrive".
+func (RedriveMessage) Name() string { return "redrive" }
+
+func (c RedriveMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuse(c.Name(), events.TypeMessageRedriven); r != nil {
+		return nil, r
+	}
+	return []events.Event{&events.MessageRedriven{
+		By: c.By, Detail: c.Detail, Spent: m.Spent(), Orphanings: m.Orphanings - m.OrphanedBefore,
+	}}, nil
+}
+
+// refuse is the refusal of a command whose event the message's state does not have; nil where it has it.
+func (m Message) refuse(command string, event events.Type) *Refusal {
+	if _, ok := messageLife.Next(m.State, event); ok {
+		return nil
+	}
+	reason := events.ReasonWrongState
+	if m.State == events.Absent {
+		reason = events.ReasonNotFound
+	}
+	return m.refusal(command, reason)
+}
+
+// refuseCallback is refuse for what only the holder of the open claim may ask.
+func (m Message) refuseCallback(command string, event events.Type, token events.Token) *Refusal {
+	r := m.refuse(command, event)
+	switch {
+	case m.State == events.Running && m.Token != token:
+		r = m.refusal(command, events.ReasonStaleToken)
+	case r == nil:
+		return nil
+	}
+	r.Sent = token
+	return r
+}
+
+func (m Message) refusal(command string, reason events.Reason) *Refusal {
+	return &Refusal{Command: command, Entity: events.MessageEntity(m.ID), State: m.State, Reason: reason, Found: m.Token}
+}

@@ -1,0 +1,62 @@
+package fsm
+
+import (
+	"errors"
+
+	"github.com/foundling-go/foundling/events"
+)
+
+// Settle brings the results of handlers: each item ends one claim, or is refused without touching the others.
+type Settle struct {
+	Sender     events.ID // the incarnation whose claims they were
+	Items      []Settlement
+	Recordable int // refusals that may be recorded; what is beyond is only counted
+	Unrecorded int // refusals of this sender that were left out before
+}
+
+// Settlement is the result of one claim: a command that carries the claim's token.
+type Settlement struct {
+	ID      events.ID
+	Command MessageCommand
+}
+
+// Name is "settle".
+func (Settle) Name() string { return "settle" }
+
+// VisitFields names the parameters that the events do not carry.
+func (c *Settle) VisitFields(f *events.Fields) {
+	f.ID("sender", &c.Sender)
+	f.Int("recordable", &c.Recordable)
+	f.Int("unrecorded", &c.Unrecorded)
+}
+
+// Decide gives what the store must keep, and per item nil or its *Refusal. A refusal is recorded under the message it met; one for a
+// message that the store never knew leaves nothing.
+func (c Settle) Decide(held Held) (Outcome, []*Refusal, error) {
+	l := newLedger(held)
+	refusals := make([]*Refusal, len(c.Items))
+	for i, item := range c.Items {
+		m := l.message(item.ID)
+		_, err := l.move(m, item.Command)
+		if err == nil {
+			continue
+		}
+		if !errors.As(err, &refusals[i]) {
+			return Outcome{}, nil, err
+		}
+		if m.State == events.Absent {
+			continue
+		}
+		if c.Recordable <= 0 {
+			c.Unrecorded++
+			continue
+		}
+		c.Recordable--
+		r := refusals[i]
+		l.refuse(m, &events.MessageRefused{
+			Command: r.Command, Reason: r.Reason, Sender: c.Sender, Sent: r.Sent, Found: r.Found, Unrecorded: c.Unrecorded,
+		})
+		c.Unrecorded = 0
+	}
+	return l.outcome, refusals, nil
+}

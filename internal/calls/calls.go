@@ -1,0 +1,181 @@
+// Package calls makes the store.Call of every command: what its rule must see, and the rule of package fsm run over it.
+package calls
+
+import (
+	"fmt"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/store"
+)
+
+// Origin is who asks: recorded with the commit. ID is its id, minted by the caller.
+type Origin struct {
+	ID    store.CommitID
+	Actor string
+	Trace string
+}
+
+func (o Origin) call(name string, params events.Visitor, need store.Need) store.Call {
+	command := events.Command{Name: name, Actor: o.Actor, Trace: o.Trace}
+	if params != nil {
+		command.Params = events.AppendFields(nil, params)
+	}
+	return store.Call{ID: o.ID, Command: command, Need: need}
+}
+
+// Enqueue is the call of fsm.Enqueue. The payloads go with the drafts, one each. The answers are those of the last run of its Fn: read
+// them when Decide has returned a receipt without error whose commit this process saw happen.
+func Enqueue(o Origin, c fsm.Enqueue, payloads []store.Payload) (store.Call, *[]fsm.Answer) {
+	answers := new([]fsm.Answer)
+	var need store.Need
+	place := make(map[events.ID]int, len(c.Drafts))
+	for i, d := range c.Drafts {
+		place[d.ID] = i
+		if d.Given {
+			need.Held = append(need.Held, events.MessageEntity(d.ID))
+		}
+		if d.Key != "" {
+			need.Keys = append(need.Keys, store.Key{Topic: d.Topic, Name: d.Key})
+		}
+	}
+	for topic := range c.Topics {
+		need.Held = append(need.Held, events.TopicEntity(topic))
+	}
+	call := o.call(c.Name(), nil, need)
+	call.Fn = func(view store.View) (store.Changes, error) {
+		held, err := Hold(view)
+		if err != nil {
+			return store.Changes{}, err
+		}
+		outcome, list, err := c.Decide(held)
+		if err != nil {
+			return store.Changes{}, err
+		}
+		*answers = list
+		changes := Changes(outcome)
+		for i, change := range changes.Rows {
+			if at, ok := place[change.Row.Entity.ID]; ok && change.Row.Entity.Kind == events.KindMessage && change.From == 0 {
+				changes.Rows[i].Payload = &payloads[at]
+			}
+		}
+		return changes, nil
+	}
+	return call, answers
+}
+
+// Claim is the call of fsm.Claim. What it granted are the rows of its receipt.
+func Claim(o Origin, c fsm.Claim) store.Call {
+	var need store.Need
+	for _, ask := range c.Asks {
+		need.Claim = append(need.Claim, store.Page{Topic: ask.Topic, N: ask.N})
+	}
+	call := o.call(c.Name(), &c, need)
+	call.Fn = decide(c.Decide)
+	return call
+}
+
+// Settle is the call of fsm.Settle, with the refusals of its items as of the last run of its Fn. known are the rows that the claims'
+// receipts gave, where the caller still has them.
+func Settle(o Origin, c fsm.Settle, known []store.Row) (store.Call, *[]*fsm.Refusal) {
+	need := store.Need{Known: known}
+	skip := make(map[events.Entity]bool, len(known))
+	for _, row := range known {
+		skip[row.Entity] = true
+	}
+	for _, item := range c.Items {
+		if entity := events.MessageEntity(item.ID); !skip[entity] {
+			need.Held = append(need.Held, entity)
+		}
+	}
+	call := o.call(c.Name(), &c, need)
+	return refusing(call, c.Decide)
+}
+
+// Operate is the call of fsm.Operate, with the refusals of its messages as of the last run of its Fn. rows are the messages as the
+// caller found them, which names the keys to hold.
+func Operate(o Origin, c fsm.Operate, rows []store.Row) (store.Call, *[]*fsm.Refusal, error) {
+	var need store.Need
+	for _, id := range c.IDs {
+		need.Held = append(need.Held, events.MessageEntity(id))
+	}
+	for _, row := range rows {
+		m, err := Message(row)
+		if err != nil {
+			return store.Call{}, nil, err
+		}
+		if m.Key != "" {
+			need.Keys = append(need.Keys, store.Key{Topic: m.Topic, Name: m.Key})
+		}
+	}
+	call, refusals := refusing(o.call(c.Name(), nil, need), c.Decide)
+	return call, refusals, nil
+}
+
+// OperateTopic is the call of fsm.OperateTopic.
+func OperateTopic(o Origin, c fsm.OperateTopic) store.Call {
+	call := o.call(c.Name(), nil, store.Need{Held: []events.Entity{events.TopicEntity(c.Topic)}})
+	call.Fn = decide(c.Decide)
+	return call
+}
+
+// CountClaims is the call of fsm.CountClaims.
+func CountClaims(o Origin, c fsm.CountClaims) store.Call {
+	call := o.call(c.Name(), &c, store.Need{Uncounted: []store.Page{{Topic: c.Topic, N: c.Page}}})
+	call.Fn = decide(c.Decide)
+	return call
+}
+
+// OperateWorker is the call of fsm.OperateWorker.
+func OperateWorker(o Origin, c fsm.OperateWorker) store.Call {
+	call := o.call(c.Name(), nil, store.Need{Held: []events.Entity{events.WorkerEntity(c.Worker)}})
+	call.Fn = decide(c.Decide)
+	return call
+}
+
+// Reclaim is the call of fsm.Reclaim, for up to page claims.
+func Reclaim(o Origin, c fsm.Reclaim, page int) store.Call {
+	call := o.call(c.Name(), nil, store.Need{
+		Held:   []events.Entity{events.WorkerEntity(c.Evidence.Claimer)},
+		Claims: []store.Holder{{Worker: c.Evidence.Claimer, N: page}},
+	})
+	call.Fn = decide(c.Decide)
+	return call
+}
+
+func decide(rule func(fsm.Held) (fsm.Outcome, error)) func(store.View) (store.Changes, error) {
+	return func(view store.View) (store.Changes, error) {
+		held, err := Hold(view)
+		if err != nil {
+			return store.Changes{}, err
+		}
+		outcome, err := rule(held)
+		if err != nil {
+			return store.Changes{}, err
+		}
+		return Changes(outcome), nil
+	}
+}
+
+func refusing(call store.Call, rule func(fsm.Held) (fsm.Outcome, []*fsm.Refusal, error)) (store.Call, *[]*fsm.Refusal) {
+	refusals := new([]*fsm.Refusal)
+	call.Fn = decide(func(held fsm.Held) (fsm.Outcome, error) {
+		outcome, list, err := rule(held)
+		*refusals = list
+		return outcome, err
+	})
+	return call, refusals
+}
+
+// Message gives back the message that a row keeps.
+func Message(row store.Row) (fsm.Message, error) {
+	v, err := fsm.ReadValue(row.Entity, row.Version, row.Fields)
+	if err != nil {
+		return fsm.Message{}, err
+	}
+	m, ok := v.(*fsm.Message)
+	if !ok {
+		return fsm.Message{}, fmt.Errorf("%s: want a message", row.Entity)
+	}
+	return *m, nil
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// maxBatch bounds how many calls share a commit.
+const maxBatch = 500
+
+// Batch makes concurrent calls share commits: whatever arrived while the last commit was in flight goes into the next one. Each call is
+// still settled and decided by itself. Nobody waits for company: a call that finds the store idle goes at once.
+//
+// It keeps the engine's optional powers reachable through [As].
+func Batch(inner Store) Store {
+	return &batch{Store: inner}
+}
+
+// As finds an optional power of a store (Waiter, ProcessWatcher, Heart) behind any decorators.
+func As[T any](s Store) (T, bool) {
+	for {
+		if power, ok := s.(T); ok {
+			return power, true
+		}
+		wrapper, ok := s.(interface{ Unwrap() Store })
+		if !ok {
+			var none T
+			return none, false
+		}
+		s = wrapper.Unwrap()
+	}
+}
+
+type batch struct {
+	Store
+	mu      sync.Mutex
+	waiting []*group
+	busy    bool // somebody carries groups to the store
+}
+
+// group is the calls of one Decide.
+type group struct {
+	ctx      context.Context
+	calls    []Call
+	receipts []Receipt
+	err      error
+	done     chan struct{}
+}
+
+// Unwrap is the store behind the decorator.
+func (b *batch) Unwrap() Store { return b.Store }
+
+// Decide implements Store.
+func (b *batch) Decide(ctx context.Context, calls ...Call) ([]Receipt, error) {
+	if len(calls) == 0 {
+		return nil, nil
+	}
+	g := &group{ctx: ctx, calls: calls, done: make(chan struct{})}
+	b.mu.Lock()
+	b.waiting = append(b.waiting, g)
+	carry := !b.busy
+	b.busy = true
+	b.mu.Unlock()
+	if carry {
+		// The carrier serves everybody who came meanwhile and hands over when nobody waits, so it works apart from its own caller.
+		go b.carry()
+	}
+	select {
+	case <-g.done:
+		return g.receipts, g.err
+	case <-ctx.Done():
+		if b.withdraw(g) {
+			return nil, ctx.Err()
+		}
+		<-g.done // it is being committed, which no context cancels
+		return g.receipts, g.err
+	}
+}
+
+// withdraw takes a group that nobody carries yet out of the queue.
+func (b *batch) withdraw(g *group) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, other := range b.waiting {
+		if other == g {
+			b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+func (b *batch) carry() {
+	for {
+		groups := b.take()
+		if groups == nil {
+			return
+		}
+		b.commit(groups)
+	}
+}
+
+// take is the next groups to commit together: as many as the bound allows, at least one. With nobody waiting the carrier is done.
+func (b *batch) take() []*group {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, calls := 0, 0
+	for n < len(b.waiting) && (n == 0 || calls+len(b.waiting[n].calls) <= maxBatch) {
+		calls += len(b.waiting[n].calls)
+		n++
+	}
+	if n == 0 {
+		b.busy = false
+		return nil
+	}
+	groups := b.waiting[:n:n]
+	b.waiting = b.waiting[n:]
+	return groups
+}
+
+// commit brings the groups to the store as one commit. Where that fails before anything was kept, each group is tried by itself, so
+// that one that the store cannot take (too large, a failing disk page) does not fail its neighbours.
+func (b *batch) commit(groups []*group) {
+	if len(groups) == 1 {
+		g := groups[0]
+		g.receipts, g.err = b.Store.Decide(g.ctx, g.calls...)
+		close(g.done)
+		return
+	}
+	ctx, cancel := joint(groups)
+	defer cancel()
+	var calls []Call
+	for _, g := range groups {
+		calls = append(calls, g.calls...)
+	}
+	receipts, err := b.Store.Decide(ctx, calls...)
+	for _, g := range groups {
+		if err != nil {
+			g.receipts, g.err = b.settle(g, err)
+		} else {
+			g.receipts, receipts = receipts[:len(g.calls):len(g.calls)], receipts[len(g.calls):]
+		}
+		close(g.done)
+	}
+}
+
+// settle is a group's answer after the joint commit failed: the doubt, where there is one, else what the store says of it alone.
+func (b *batch) settle(g *group, err error) ([]Receipt, error) {
+	if errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed) {
+		return nil, err
+	}
+	return b.Store.Decide(g.ctx, g.calls...)
+}
+
+// joint is a context that ends when those of all groups have ended.
+func joint(groups []*group) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(groups[0].ctx))
+	var left atomic.Int64
+	left.Store(int64(len(groups)))
+	stops := make([]func() bool, len(groups))
+	for i, g := range groups {
+		stops[i] = context.AfterFunc(g.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel()
+			}
+		})
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel()
+	}
+}

@@ -1,0 +1,243 @@
+// Package memory keeps a store in this process: for tests, and for work that may die with its process.
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+	"github.com/google/uuid"
+	"github.com/tidwall/btree"
+)
+
+// Options are the store's settings. The zero value works.
+type Options struct {
+	Clock func() time.Time // the store's time; nil is time.Now
+	ID    events.ID        // the store's own id; zero is a random one
+}
+
+// Store is a store.Store in memory. Every call holds one mutex, so commits happen one after the other.
+type Store struct {
+	clock func() time.Time
+	id    events.ID
+
+	mu       sync.Mutex
+	closed   bool
+	log      []entry // log[i] has position i+1
+	streams  map[events.Entity][]int64
+	commits  map[store.CommitID]int64 // the position of a commit's first event; 0 was given up
+	rows     map[events.Entity]store.Row
+	payloads map[events.ID]store.Payload
+	keys     map[store.Key]store.KeyRow
+	beats    map[events.ID]store.Beat
+	queued   map[level]*btree.BTreeG[store.Row]         // due order
+	running  map[events.Entity]*btree.BTreeG[store.Row] // by worker and by topic, in order of their claims
+	watchers map[*watcher]struct{}
+}
+
+// entry is an event of the log with the stored form of its commit.
+type entry struct {
+	stored events.Stored
+	commit *events.StoredCommit
+}
+
+// level is one range of claimable messages.
+type level struct {
+	topic    string
+	priority events.Priority
+}
+
+// New makes an empty store.
+func New(o Options) *Store {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.ID == (events.ID{}) {
+		o.ID = uuid.New()
+	}
+	return &Store{
+		clock: o.Clock, id: o.ID,
+		streams: map[events.Entity][]int64{}, commits: map[store.CommitID]int64{},
+		rows: map[events.Entity]store.Row{}, payloads: map[events.ID]store.Payload{}, keys: map[store.Key]store.KeyRow{},
+		beats: map[events.ID]store.Beat{}, queued: map[level]*btree.BTreeG[store.Row]{},
+		running: map[events.Entity]*btree.BTreeG[store.Row]{}, watchers: map[*watcher]struct{}{},
+	}
+}
+
+// enter locks the store for a call that may go on.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return store.ErrClosed
+	}
+	return nil
+}
+
+func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
+
+// Now implements store.Store.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	if err := s.enter(ctx); err != nil {
+		return time.Time{}, err
+	}
+	defer s.mu.Unlock()
+	return s.now(), nil
+}
+
+// Close implements store.Store. What the store held is gone with its last user.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+// Decide implements store.Store.
+func (s *Store) Decide(ctx context.Context, calls ...store.Call) ([]store.Receipt, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, fmt.Errorf("memory: decide: %w", err)
+	}
+	defer s.mu.Unlock()
+	receipts := make([]store.Receipt, len(calls))
+	for i, call := range calls {
+		receipts[i] = s.decide(call)
+	}
+	return receipts, nil
+}
+
+func (s *Store) decide(call store.Call) store.Receipt {
+	now := s.now()
+	if first, used := s.commits[call.ID]; used {
+		receipt, err := s.receipt(call.ID, first)
+		receipt.Err = err
+		return receipt
+	}
+	refused := store.Receipt{ID: call.ID}
+	if refused.Err = store.CheckID(call.ID, now); refused.Err != nil {
+		return refused
+	}
+	view, err := s.view(call.Need, now)
+	if err != nil {
+		refused.Err = err
+		return refused
+	}
+	changes, err := call.Fn(view)
+	if err == nil {
+		err = errors.Join(changes.Check(), s.check(changes))
+	}
+	if err != nil || changes.Empty() {
+		refused.Err = err
+		return refused
+	}
+	return s.keep(call, view, changes)
+}
+
+// check makes sure that the changes stand on what the store has. That they do not is a fault of the engine or of Fn.
+func (s *Store) check(changes store.Changes) error {
+	for _, change := range changes.Rows {
+		if row, ok := s.rows[change.Row.Entity]; ok && row.Version != change.From {
+			return fmt.Errorf("memory: change of %s from version %d, it has %d", change.Row.Entity, change.From, row.Version)
+		}
+	}
+	return nil
+}
+
+// keep commits what a call decided.
+func (s *Store) keep(call store.Call, view store.View, changes store.Changes) store.Receipt {
+	recording := store.Record(call, changes, view.Now)
+	recording.Place(int64(len(s.log)) + 1)
+	for _, stored := range recording.Stored {
+		s.log = append(s.log, entry{stored, &recording.Commit})
+		s.streams[stored.Entity] = append(s.streams[stored.Entity], stored.Position)
+	}
+	if len(recording.Stored) > 0 {
+		s.commits[call.ID] = recording.Stored[0].Position
+	}
+	receipt := store.Receipt{ID: call.ID, Events: recording.Events}
+	for _, change := range changes.Rows {
+		row := s.put(change)
+		if !change.Gone {
+			receipt.Rows = append(receipt.Rows, row)
+		}
+	}
+	for _, count := range changes.Counts {
+		topic := events.TopicEntity(count.Topic)
+		row := s.rows[topic]
+		row.Running += count.Delta
+		s.rows[topic] = row
+	}
+	if changes.Wakes() {
+		s.hint()
+	}
+	for _, key := range changes.Keys {
+		if key.Row == (store.KeyRow{}) {
+			delete(s.keys, key.Key)
+		} else {
+			s.keys[key.Key] = key.Row
+		}
+	}
+	return receipt
+}
+
+// put replaces an entity's row and gives it back with its payload.
+func (s *Store) put(change store.Change) store.Row {
+	row := change.Row
+	old, existed := s.rows[row.Entity]
+	if existed {
+		s.unindex(old)
+	}
+	if change.Payload != nil {
+		s.payloads[row.Entity.ID] = *change.Payload
+	}
+	if change.Gone {
+		delete(s.rows, row.Entity)
+		return row
+	}
+	row.Running = old.Running
+	s.rows[row.Entity] = row
+	s.index(row)
+	return s.withPayload(row)
+}
+
+func (s *Store) withPayload(row store.Row) store.Row {
+	if payload, ok := s.payloads[row.Entity.ID]; ok && row.Entity.Kind == events.KindMessage {
+		row.Payload = &payload
+	}
+	return row
+}
+
+// receipt is that of an earlier commit.
+func (s *Store) receipt(id store.CommitID, first int64) (store.Receipt, error) {
+	if first == 0 {
+		return store.Receipt{ID: id}, fmt.Errorf("commit %s: %w", id, store.ErrVoid)
+	}
+	e := s.log[first-1]
+	list, err := s.decode(first, e.commit.Count)
+	return store.Receipt{ID: id, Events: list}, err
+}
+
+// Outcome implements store.Store.
+func (s *Store) Outcome(ctx context.Context, id store.CommitID) (store.Receipt, bool, error) {
+	if err := s.enter(ctx); err != nil {
+		return store.Receipt{}, false, fmt.Errorf("memory: outcome: %w", err)
+	}
+	defer s.mu.Unlock()
+	first, used := s.commits[id]
+	if used && first > 0 {
+		receipt, err := s.receipt(id, first)
+		return receipt, err == nil, err
+	}
+	if err := store.CheckID(id, s.now()); err != nil {
+		return store.Receipt{ID: id}, false, err
+	}
+	s.commits[id] = 0
+	return store.Receipt{ID: id}, false, nil
+}

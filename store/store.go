@@ -1,0 +1,270 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+)
+
+// CommitID names a commit: a UUIDv7 that the caller mints. The same id twice has one effect.
+type CommitID = events.ID
+
+// The classes of errors that callers branch on.
+var (
+	// ErrUnknown says that the store cannot tell whether the commit happened: the answer was lost. [Store.Outcome] settles it.
+	ErrUnknown = errors.New("outcome unknown")
+	// ErrExpired says that a commit id is older than the horizon for which ids are kept, so that it can no longer be told whether it
+	// was used. Nothing was done.
+	ErrExpired = errors.New("commit id is older than the horizon")
+	// ErrVoid says that a commit id was made unusable by Outcome before it was used. Nothing was done.
+	ErrVoid = errors.New("commit id was given up")
+	// ErrTooLarge says that a call or one of its parts is over a bound. Nothing was done.
+	ErrTooLarge = errors.New("too large")
+	// ErrForeign says that what was opened is not a store of Foundling, or is damaged beyond reading.
+	ErrForeign = errors.New("not a foundling store")
+	// ErrNewer says that a newer version of Foundling wrote the store.
+	ErrNewer = errors.New("store was written by a newer version")
+	// ErrFull says that the disk or quota is full. Nothing was kept; everything goes on once there is room.
+	ErrFull = errors.New("no room in the store")
+	// ErrClosed says that the store was closed.
+	ErrClosed = errors.New("store is closed")
+	// ErrNoProof says that this engine, or the place its files lie in, cannot prove that a process has ended.
+	ErrNoProof = errors.New("no proof of death to be had")
+	// ErrNotBeating says that a heartbeat found no row to renew: the incarnation is over, and its process starts a new one.
+	ErrNotBeating = errors.New("heartbeat found no row")
+)
+
+// Bounds that every engine keeps.
+const (
+	// Horizon is how long commit ids are kept.
+	Horizon = 24 * time.Hour
+	// MaxEvents is how many events a commit may have.
+	MaxEvents = 10_000
+	// MaxPayload is the largest payload that an engine must take, in bytes.
+	MaxPayload = 16 << 20
+	// MaxName is the longest name of a topic or key, in bytes.
+	MaxName = 200
+)
+
+// Store keeps events and rows. All methods may be called from many goroutines.
+type Store interface {
+	// Decide runs the calls, in order, as one commit. For each it holds what Need names, gives that to Fn with the store's time, and
+	// keeps what Fn returns: all of a call or nothing of it. A later call sees what earlier ones changed. A refused call is a Receipt
+	// with Err set and stops no other. An error of Decide itself is the store's: nothing was committed, or it is ErrUnknown.
+	//
+	// It blocks while other writers have their turn. A ctx that ends before the commit began withdraws the calls; the commit itself is
+	// never cancelled. The engine keeps no slice of the calls, and the caller owns what is returned.
+	Decide(ctx context.Context, calls ...Call) ([]Receipt, error)
+
+	// Outcome settles a commit id after ErrUnknown: its receipt and true where it was committed. Where the id is unused it first makes
+	// it unusable, waiting for a commit still in flight, so that false is final: what arrives later fails with ErrVoid.
+	Outcome(ctx context.Context, id CommitID) (Receipt, bool, error)
+
+	// Read yields recorded events behind a cursor, in an order that never changes: no gaps, nothing uncommitted, nothing late. It ends
+	// at the head. It pages: nothing is held while the caller's loop body runs. Stored bytes that are not what was written are a
+	// *events.Corrupt, which ends it.
+	Read(ctx context.Context, after Cursor, f Filter) iter.Seq2[events.Recorded, error]
+
+	// Head is the cursor behind the newest event.
+	Head(ctx context.Context) (Cursor, error)
+
+	// Rows yields the kept rows that pass the filter, by kind, then id or name. It pages like Read: a row that moves meanwhile is seen
+	// at one of its versions, and one that comes or goes may be missed.
+	Rows(ctx context.Context, f RowFilter) iter.Seq2[Row, error]
+
+	// Now is the store's time, in whole microseconds.
+	Now(ctx context.Context) (time.Time, error)
+
+	// Close waits for the commit in flight and lets go of everything. A second call does nothing.
+	Close() error
+}
+
+// Call is one commit to be.
+type Call struct {
+	ID      CommitID
+	Command events.Command // recorded with the commit, so that it can be decided again
+	Need    Need
+	// Fn decides. It is pure: it may run again, and only the last run counts. An error refuses the call.
+	Fn func(View) (Changes, error)
+}
+
+// Need names what a call's Fn must see.
+type Need struct {
+	Held      []events.Entity // rows, or the history of what has no row
+	Known     []Row           // rows from an earlier receipt: an engine may give them to Fn unread where the version still stands
+	Claim     []Page          // per topic: its row and up to N messages that are queued and due, in order of priority, due time and id
+	Claims    []Holder        // per worker: up to N of its open claims, oldest first
+	Uncounted []Page          // per topic: its row and up to N open claims that do not count towards its limit
+	Keys      []Key
+}
+
+// Page asks for up to N rows of a topic.
+type Page struct {
+	Topic string
+	N     int
+}
+
+// Holder asks for up to N open claims of a worker.
+type Holder struct {
+	Worker events.ID
+	N      int
+}
+
+// Key is a name that a caller gave a message, unique within its topic.
+type Key struct {
+	Topic string
+	Name  string
+}
+
+// KeyRow is who has a key.
+type KeyRow struct {
+	Message events.ID
+	Open    bool
+	UntilAt time.Time
+}
+
+// View is what an engine holds for a call, at one time.
+type View struct {
+	Now       time.Time
+	Rows      map[events.Entity]Row
+	History   map[events.Entity][]events.Recorded // of held entities without a row that the log knows
+	Claimable map[string][]Row                    // with payloads
+	Claims    map[events.ID][]Row
+	Uncounted map[string][]Row
+	Keys      map[Key]KeyRow
+}
+
+// Row is an entity's state as an engine keeps it. Fields is opaque to the engine; the columns are what it may select and order by.
+type Row struct {
+	Entity  events.Entity
+	Version int
+	State   events.State // a word for people
+	Fields  []byte       // canonical JSON
+
+	// Of messages.
+	Topic     string
+	Priority  events.Priority
+	DueAt     time.Time // set while the message is queued: claimable from then on
+	Worker    events.ID // set while a claim is open
+	ClaimedAt time.Time
+	Counted   bool
+	Payload   *Payload // given with claimable rows and where a filter asks for it
+
+	// Of topics: open counted claims. The engine adds to it what Changes.Counts says, and nobody else writes it.
+	Running int
+}
+
+// Payload is the bytes of a message, kept beside its enqueued event so that they can be erased.
+type Payload struct {
+	Salt  [16]byte
+	Bytes []byte
+}
+
+// Changes is what a call's Fn wants kept.
+type Changes struct {
+	Rows   []Change
+	Counts []Count
+	Keys   []KeyChange
+}
+
+// Empty reports whether nothing is to be kept. Such a call leaves nothing behind, not even its commit id.
+func (c Changes) Empty() bool { return len(c.Rows) == 0 && len(c.Counts) == 0 && len(c.Keys) == 0 }
+
+// Wakes reports whether something may be claimable after the changes that was not before: what a [Waiter] sends hints for.
+func (c Changes) Wakes() bool {
+	for _, change := range c.Rows {
+		if !change.Row.DueAt.IsZero() || change.Row.Entity.Kind == events.KindTopic {
+			return true
+		}
+	}
+	for _, count := range c.Counts {
+		if count.Delta < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Change is one entity's part of a commit.
+type Change struct {
+	Row         Row  // after it
+	Gone        bool // no row is kept any more
+	From        int  // the version the decision saw; 0 for a new entity
+	Transitions []events.Transition
+	Payload     *Payload // of a message that is new
+}
+
+// Count is what is added to a topic's running count.
+type Count struct {
+	Topic string
+	Delta int
+}
+
+// KeyChange gives a key to a holder, or lets it go where the holder is zero.
+type KeyChange struct {
+	Key Key
+	Row KeyRow
+}
+
+// Receipt is what became of a call. It is derived from the commit's events, so that one asked for again is the same; only Rows is
+// there at the first answer alone.
+type Receipt struct {
+	ID     CommitID
+	Err    error             // the call was refused by its Fn, or by its id (ErrExpired, ErrVoid)
+	Events []events.Recorded // in order; empty where nothing changed
+	Rows   []Row             // kept rows after the commit, claimed ones with their payloads
+}
+
+// Filter selects events. Its zero passes all.
+type Filter struct {
+	Entity events.Entity // of this entity alone, unless zero
+	Types  []events.Type // of these types alone, unless empty
+	Limit  int           // at most so many, unless 0
+}
+
+// RowFilter selects rows. Its zero passes all.
+type RowFilter struct {
+	Kind     events.Kind     // of this kind alone, unless KindNone
+	Entities []events.Entity // these alone, unless empty
+	Topic    string          // messages of this topic alone, unless empty
+	Payloads bool            // give payloads with messages
+}
+
+// Waiter is offered by engines that can say early that there may be something to claim. It is a hint: polling is the truth.
+type Waiter interface {
+	// Watch sends on the channel, without ever blocking, after commits that may have made messages of the topics claimable. Hints that
+	// nobody took are one. stop ends it and closes nothing.
+	Watch(topics []string) (hints <-chan struct{}, stop func())
+}
+
+// ProcessWatcher is offered by engines whose workers all live on one machine, where the kernel can prove that a process has ended.
+type ProcessWatcher interface {
+	// Attest holds the proof of life of an incarnation of this process until it is let go or the process ends, however it ends. It
+	// must be held before the incarnation is made known. ErrNoProof where that is not to be had.
+	Attest(ctx context.Context, worker events.ID) (release func() error, err error)
+	// Gone reports which of the incarnations are proven to have ended. One that never was attested, or whose proof is out of reach, is
+	// not among them. What was gone once is gone for ever.
+	Gone(ctx context.Context, workers ...events.ID) ([]events.ID, error)
+}
+
+// Heart is offered by engines that keep heartbeats: a small row per incarnation, written past the queue of commits.
+type Heart interface {
+	// Beat says that the incarnation lives and gives the store's time of saying so. The first beat makes its row; a later one that
+	// finds none is ErrNotBeating.
+	Beat(ctx context.Context, b Beat) (time.Time, error)
+	// Beats lists the newest beat of every incarnation that has a row.
+	Beats(ctx context.Context) ([]Beat, error)
+	// Still takes the row of an incarnation that has stopped.
+	Still(ctx context.Context, worker events.ID) error
+}
+
+// Beat is an incarnation's heartbeat.
+type Beat struct {
+	Worker   events.ID
+	First    bool
+	Interval time.Duration // what it intends
+	At       time.Time     // set by the store
+}
