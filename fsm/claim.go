@@ -5,7 +5,8 @@ import "github.com/foundling-go/foundling/events"
 // Claim gives a worker messages to begin at once: a claim is a start.
 type Claim struct {
 	Worker events.ID
-	Asks   []Ask
+	Asks   []Ask // each topic at most once
+	Most   int   // in total, the topics served in the order of the asks; 0 is no bound beyond the asks
 }
 
 // Ask is how many messages of a topic a worker has free hands for.
@@ -26,6 +27,7 @@ func (c *Claim) VisitFields(f *events.Fields) {
 	f.ID("worker", &c.Worker)
 	f.Texts("topics", &topics)
 	f.Ints("n", &counts)
+	f.Int("most", &c.Most)
 	if c.Asks = nil; len(topics) == len(counts) {
 		for i := range topics {
 			c.Asks = append(c.Asks, Ask{topics[i], counts[i]})
@@ -36,12 +38,14 @@ func (c *Claim) VisitFields(f *events.Fields) {
 // Decide grants what is claimable, within each topic's limit.
 func (c Claim) Decide(held Held) (Outcome, error) {
 	l := newLedger(held)
+	free := c.Most
 	for _, ask := range c.Asks {
 		topic := held.Topics[ask.Topic]
 		for _, m := range held.Claimable[ask.Topic] {
-			if topic.Room(ask.N) <= 0 {
+			if topic.Room(ask.N) <= 0 || c.Most > 0 && free == 0 {
 				break
 			}
+			free--
 			ask.N--
 			topic.Running++
 			claim := ClaimMessage{Worker: c.Worker, Counted: topic.Limited(), Running: topic.Running, Limit: topic.Limit}

@@ -16,12 +16,12 @@ func (c Reclaim) Decide(held Held) (Outcome, error) {
 	l := newLedger(held)
 	w, known := held.Workers[c.Evidence.Claimer]
 	if known && w.State == events.Live {
-		if err := l.worker(w, LoseWorker{Evidence: c.Evidence}); err != nil {
+		if err := l.worker(w, LoseWorker(c)); err != nil {
 			return Outcome{}, err
 		}
 	}
 	for _, m := range held.Claims[c.Evidence.Claimer] {
-		if _, err := l.move(m, OrphanMessage{Evidence: c.Evidence}); err != nil {
+		if _, err := l.move(m, OrphanMessage(c)); err != nil {
 			return Outcome{}, err
 		}
 	}

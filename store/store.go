@@ -95,7 +95,7 @@ type Call struct {
 type Need struct {
 	Held      []events.Entity // rows, or the history of what has no row
 	Known     []Row           // rows from an earlier receipt: an engine may give them to Fn unread where the version still stands
-	Claim     []Page          // per topic: its row and up to N messages that are queued and due, in order of priority, due time and id
+	Claim     []Page          // per topic: its row and up to N messages that are queued and due, by priority, due time and place of enqueueing
 	Claims    []Holder        // per worker: up to N of its open claims, oldest first
 	Uncounted []Page          // per topic: its row and up to N open claims that do not count towards its limit
 	Keys      []Key
@@ -230,6 +230,7 @@ type RowFilter struct {
 	Kind     events.Kind     // of this kind alone, unless KindNone
 	Entities []events.Entity // these alone, unless empty
 	Topic    string          // messages of this topic alone, unless empty
+	Worker   events.ID       // open claims of this worker alone, unless zero: an index read
 	Payloads bool            // give payloads with messages
 }
 

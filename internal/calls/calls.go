@@ -92,24 +92,29 @@ func Settle(o Origin, c fsm.Settle, known []store.Row) (store.Call, *[]*fsm.Refu
 	return refusing(call, c.Decide)
 }
 
-// Operate is the call of fsm.Operate, with the refusals of its messages as of the last run of its Fn. rows are the messages as the
-// caller found them, which names the keys to hold.
-func Operate(o Origin, c fsm.Operate, rows []store.Row) (store.Call, *[]*fsm.Refusal, error) {
-	var need store.Need
+// Operate is the call of fsm.Operate, with the refusals of its messages as of the last run of its Fn. keys are those of the messages,
+// see Keys.
+func Operate(o Origin, c fsm.Operate, keys []store.Key) (store.Call, *[]*fsm.Refusal) {
+	need := store.Need{Keys: keys}
 	for _, id := range c.IDs {
 		need.Held = append(need.Held, events.MessageEntity(id))
 	}
+	return refusing(o.call(c.Name(), nil, need), c.Decide)
+}
+
+// Keys is the keys of some messages, learnt from their rows before a command holds them.
+func Keys(rows []store.Row) ([]store.Key, error) {
+	var keys []store.Key
 	for _, row := range rows {
 		m, err := Message(row)
 		if err != nil {
-			return store.Call{}, nil, err
+			return nil, err
 		}
 		if m.Key != "" {
-			need.Keys = append(need.Keys, store.Key{Topic: m.Topic, Name: m.Key})
+			keys = append(keys, store.Key{Topic: m.Topic, Name: m.Key})
 		}
 	}
-	call, refusals := refusing(o.call(c.Name(), nil, need), c.Decide)
-	return call, refusals, nil
+	return keys, nil
 }
 
 // OperateTopic is the call of fsm.OperateTopic.

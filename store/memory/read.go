@@ -148,6 +148,12 @@ func (s *Store) entities(ctx context.Context, f store.RowFilter) ([]events.Entit
 		return slices.SortedFunc(slices.Values(f.Entities), events.Entity.Compare), nil
 	}
 	var list []events.Entity
+	if f.Worker != (events.ID{}) {
+		for _, row := range take(s.running[events.WorkerEntity(f.Worker)], len(s.rows), nil) {
+			list = append(list, row.Entity)
+		}
+		return list, nil
+	}
 	for entity, row := range s.rows {
 		if (f.Kind == events.KindNone || entity.Kind == f.Kind) && (f.Topic == "" || row.Topic == f.Topic) {
 			list = append(list, entity)

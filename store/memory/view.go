@@ -118,7 +118,7 @@ func (s *Store) unindex(row store.Row) {
 func (s *Store) places(row store.Row) []*btree.BTreeG[store.Row] {
 	switch {
 	case !row.DueAt.IsZero():
-		return []*btree.BTreeG[store.Row]{place(s.queued, level{row.Topic, row.Priority}, byDue)}
+		return []*btree.BTreeG[store.Row]{place(s.queued, level{row.Topic, row.Priority}, s.byDue)}
 	case row.Worker != (events.ID{}):
 		return []*btree.BTreeG[store.Row]{
 			place(s.running, events.WorkerEntity(row.Worker), byClaim),
@@ -137,11 +137,12 @@ func place[K comparable](trees map[K]*btree.BTreeG[store.Row], key K, less func(
 	return tree
 }
 
-func byDue(a, b store.Row) bool {
+// byDue is the order of claims within a priority: what was enqueued first goes first among those due at the same time.
+func (s *Store) byDue(a, b store.Row) bool {
 	if c := a.DueAt.Compare(b.DueAt); c != 0 {
 		return c < 0
 	}
-	return a.Entity.Compare(b.Entity) < 0
+	return s.streams[a.Entity][0] < s.streams[b.Entity][0]
 }
 
 func byClaim(a, b store.Row) bool {

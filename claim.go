@@ -1,0 +1,159 @@
+package foundling
+
+import (
+	"context"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/internal/calls"
+	"github.com/foundling-go/foundling/store"
+)
+
+// claimLoop claims while there are free slots and something to claim, until ctx ends. Hints make it fast; the poll makes it right.
+func (inc *incarnation) claimLoop(ctx context.Context) {
+	var hints <-chan struct{}
+	if waiter, ok := store.As[store.Waiter](inc.client.store); ok {
+		watched, stop := waiter.Watch(inc.names)
+		defer stop()
+		hints = watched
+	}
+	poll := time.NewTimer(inc.opts.PollInterval)
+	defer poll.Stop()
+	for ctx.Err() == nil {
+		free := inc.free()
+		if free > 0 {
+			n, err := inc.claim(ctx, free)
+			if err != nil && ctx.Err() == nil {
+				inc.log.ErrorContext(ctx, "claim failed", "error", err)
+			}
+			if n == free && err == nil {
+				continue // there may be more than there were slots
+			}
+		}
+		poll.Reset(inc.opts.PollInterval)
+		select {
+		case <-ctx.Done():
+		case <-poll.C:
+		case <-inc.freed:
+		case <-hints:
+		}
+	}
+}
+
+// free is how many handlers more may begin. A slot is free again when its result is settled.
+func (inc *incarnation) free() int {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	return inc.opts.Concurrency - len(inc.claims)
+}
+
+// claim claims up to free messages and begins their handlers.
+func (inc *incarnation) claim(ctx context.Context, free int) (int, error) {
+	command := fsm.Claim{Worker: inc.id, Most: free}
+	for _, topic := range inc.names {
+		command.Asks = append(command.Asks, fsm.Ask{Topic: topic, N: free})
+	}
+	if len(inc.names) > 1 { // each topic is the first to be served in its turn
+		inc.names = append(inc.names[1:len(inc.names):len(inc.names)], inc.names[0])
+	}
+	// A claim that is under way when the worker stops is taken to its end, so that nobody has to find out what became of it.
+	receipt, err := inc.client.decide(context.WithoutCancel(ctx), func(o calls.Origin) store.Call {
+		return calls.Claim(o, command)
+	})
+	if err != nil {
+		return 0, err
+	}
+	rows, err := inc.claimedRows(ctx, receipt)
+	if err != nil {
+		return 0, err // what it holds without knowing it, reconciling gives back
+	}
+	for _, row := range rows {
+		inc.begin(ctx, row)
+	}
+	return len(rows), nil
+}
+
+// claimedRows is the messages that a claim granted. Those of a commit whose answer was lost are read again.
+func (inc *incarnation) claimedRows(ctx context.Context, receipt store.Receipt) ([]store.Row, error) {
+	if len(receipt.Rows) > 0 || len(receipt.Events) == 0 {
+		return receipt.Rows, nil
+	}
+	f := store.RowFilter{Payloads: true}
+	tokens := map[events.Entity]Token{}
+	for _, r := range receipt.Events {
+		if claimed, ok := r.Event.(*events.MessageClaimed); ok {
+			f.Entities = append(f.Entities, r.Entity)
+			tokens[r.Entity] = claimed.Token
+		}
+	}
+	var rows []store.Row
+	ctx, cancel := inc.client.within(context.WithoutCancel(ctx))
+	defer cancel()
+	for row, err := range inc.client.store.Rows(ctx, f) {
+		if err != nil {
+			return nil, err
+		}
+		m, err := calls.Message(row)
+		if err != nil {
+			return nil, err
+		}
+		if m.Worker == inc.id && m.Token == tokens[row.Entity] {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// begin starts the handler of a claimed message, or gives the message back where the worker stops in between.
+func (inc *incarnation) begin(ctx context.Context, row store.Row) {
+	d, err := newDelivery(row)
+	if d.message.ID == (ID{}) {
+		inc.log.ErrorContext(ctx, "claimed message cannot be read", "message", row.Entity.ID, "error", err)
+		return
+	}
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	inc.mu.Lock()
+	inc.claims[d.message.ID] = &claim{delivery: d, cancel: cancel}
+	inc.mu.Unlock()
+	switch {
+	case err != nil: // it can never be handled as it is
+		inc.finish(d, fsm.DeadLetterMessage{Token: d.message.Token, Error: errorText(err.Error())})
+		cancel(nil)
+	case ctx.Err() != nil:
+		inc.finish(d, fsm.ReleaseMessage{Token: d.message.Token, Reason: events.ReasonReleased})
+		cancel(nil)
+	default:
+		inc.handling.Go(func() {
+			defer cancel(nil)
+			inc.handle(running, d)
+		})
+	}
+}
+
+// handle runs the handler of one message and hands its result on.
+func (inc *incarnation) handle(ctx context.Context, d delivery) {
+	if d.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, d.timeout, ErrTimeout)
+		defer cancel()
+	}
+	err := inc.handlers[d.message.Topic].safely(ctx, d)
+	jitter, jitterErr := inc.client.source.Jitter(fsm.MaxJitter)
+	if jitterErr != nil {
+		inc.log.ErrorContext(ctx, "no randomness for a retry's delay", "error", jitterErr)
+	}
+	if err != nil {
+		inc.log.WarnContext(ctx, "handler failed", "message", d.message.ID, "topic", d.message.Topic,
+			"attempt", d.message.Attempt, "error", err)
+	}
+	inc.finish(d, verdict(ctx, d, err, jitter))
+}
+
+// finish queues a result to be settled.
+func (inc *incarnation) finish(d delivery, command fsm.MessageCommand) {
+	inc.mu.Lock()
+	inc.results = append(inc.results, result{id: d.message.ID, row: d.row, command: command})
+	inc.mu.Unlock()
+	hint(inc.arrived)
+}

@@ -1,0 +1,100 @@
+package foundling
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/internal/calls"
+	"github.com/foundling-go/foundling/store"
+)
+
+// MaxDrafts is how many drafts one EnqueueMany may have: they are one commit.
+const MaxDrafts = 900
+
+// Enqueued says which message stands for a draft.
+type Enqueued struct {
+	ID    ID
+	Known bool // it was there before, under the same id or key
+}
+
+// EnqueueMany makes all the messages or none of them, in one commit, and gives one answer per draft in their order. All are durable when it
+// returns without error. It blocks for one commit.
+func (c *Client) EnqueueMany(ctx context.Context, drafts ...Draft) ([]Enqueued, error) {
+	if len(drafts) == 0 {
+		return nil, nil
+	}
+	if len(drafts) > MaxDrafts {
+		return nil, fmt.Errorf("enqueue: %d drafts, at most %d in one commit: %w: split them", len(drafts), MaxDrafts, ErrTooLarge)
+	}
+	command, payloads, err := c.prepare(ctx, drafts)
+	if err != nil {
+		return nil, fmt.Errorf("enqueue: %w", err)
+	}
+	var answers *[]fsm.Answer
+	_, err = c.decide(ctx, func(o calls.Origin) store.Call {
+		var call store.Call
+		call, answers = calls.Enqueue(o, command, payloads)
+		return call
+	})
+	if err != nil {
+		return nil, fmt.Errorf("enqueue: %w", err)
+	}
+	for topic := range command.Topics {
+		c.topics.learn(topic)
+	}
+	list := make([]Enqueued, len(drafts))
+	for i, answer := range *answers {
+		list[i] = Enqueued(answer)
+	}
+	return list, nil
+}
+
+// prepare resolves everything that is random, inherited or encoded, so that the rules see plain values.
+func (c *Client) prepare(ctx context.Context, drafts []Draft) (fsm.Enqueue, []store.Payload, error) {
+	command := fsm.Enqueue{Drafts: make([]fsm.Draft, len(drafts)), Topics: map[string]fsm.TopicStart{}}
+	payloads := make([]store.Payload, len(drafts))
+	for i, d := range drafts {
+		if err := d.start.validate(d.topic); err != nil {
+			return command, nil, err
+		}
+		if err := d.opts.validate(); err != nil {
+			return command, nil, err
+		}
+		bytes, codec, err := encode(c.opts.Codec, d.payload)
+		if err != nil {
+			return command, nil, err
+		}
+		if len(bytes) > c.opts.MaxPayload {
+			return command, nil, fmt.Errorf("payload for topic %s: %d bytes, at most %d: %w", d.topic, len(bytes), c.opts.MaxPayload, ErrTooLarge)
+		}
+		payloads[i].Bytes = bytes
+		if err := c.source.Fill(payloads[i].Salt[:]); err != nil {
+			return command, nil, err
+		}
+		id, err := c.draftID(ctx, d)
+		if err != nil {
+			return command, nil, err
+		}
+		command.Drafts[i] = fsm.Draft{ID: id, Given: d.opts.ID != ID{}, EnqueueMessage: fsm.EnqueueMessage{
+			Topic: d.topic, DueAt: d.opts.At, Delay: d.opts.Delay, Priority: d.opts.Priority,
+			Key: d.opts.Key, UniqueFor: d.opts.UniqueFor, Limits: d.limits(),
+			Payload: events.Facts{Size: len(bytes), Codec: codec, Commitment: events.Commitment(payloads[i].Salt, bytes)},
+		}}
+		if !c.topics.known(d.topic) {
+			command.Topics[d.topic] = fsm.TopicStart{Limit: d.start.Limit}
+		}
+	}
+	return command, payloads, nil
+}
+
+func (c *Client) draftID(ctx context.Context, d Draft) (ID, error) {
+	if d.opts.ID == (ID{}) {
+		return c.mint(ctx)
+	}
+	if d.opts.ID.Version() != 7 {
+		return ID{}, fmt.Errorf("message id %s: want a UUID of version 7: %w", d.opts.ID, ErrInvalid)
+	}
+	return d.opts.ID, nil
+}

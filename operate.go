@@ -1,0 +1,152 @@
+package foundling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/internal/calls"
+	"github.com/foundling-go/foundling/store"
+)
+
+// countPage is how many claims one commit counts after a limit was set.
+const countPage = 500
+
+// Cancel ends messages that are no longer wanted, also one that is being handled: its handler's context ends and its result is refused.
+// The reason goes into the log. Messages that have ended already are refused, joined into the error; the others are done.
+func (c *Client) Cancel(ctx context.Context, reason string, ids ...ID) error {
+	return c.operate(ctx, fsm.CancelMessage{By: c.opts.Actor, Detail: errorText(reason)}, ids)
+}
+
+// Redrive gives dead letters a new series of attempts. The reason goes into the log, with what the old series spent. Messages that are
+// no dead letters, or whose key was taken meanwhile, are refused, joined into the error; the others are done.
+func (c *Client) Redrive(ctx context.Context, reason string, ids ...ID) error {
+	return c.operate(ctx, fsm.RedriveMessage{By: c.opts.Actor, Detail: errorText(reason)}, ids)
+}
+
+func (c *Client) operate(ctx context.Context, command fsm.MessageCommand, ids []ID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	entities := make([]events.Entity, len(ids))
+	for i, id := range ids {
+		entities[i] = events.MessageEntity(id)
+	}
+	var rows []store.Row
+	for row, err := range c.store.Rows(ctx, store.RowFilter{Entities: entities}) {
+		if err != nil {
+			return fmt.Errorf("%s: %w", command.Name(), err)
+		}
+		rows = append(rows, row)
+	}
+	keys, err := calls.Keys(rows)
+	if err != nil {
+		return fmt.Errorf("%s: %w", command.Name(), err)
+	}
+	var refusals *[]*fsm.Refusal
+	_, err = c.decide(ctx, func(o calls.Origin) (call store.Call) {
+		call, refusals = calls.Operate(o, fsm.Operate{IDs: ids, Command: command}, keys)
+		return call
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", command.Name(), err)
+	}
+	return joinRefusals(*refusals)
+}
+
+// joinRefusals is one error of all refusals; nil where there are none.
+func joinRefusals(list []*fsm.Refusal) error {
+	var all refusals
+	for _, r := range list {
+		if r != nil {
+			all = append(all, r)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+func isRefusal(err error) bool {
+	var r *fsm.Refusal
+	return errors.As(err, &r)
+}
+
+// refusals is the error of a command that some of its messages refused.
+type refusals []*fsm.Refusal
+
+func (r refusals) Error() string {
+	text := r[0].Error()
+	if len(r) > 1 {
+		text += fmt.Sprintf(" (and %d more)", len(r)-1)
+	}
+	return text
+}
+
+func (r refusals) Unwrap() []error {
+	list := make([]error, len(r))
+	for i := range r {
+		list[i] = r[i]
+	}
+	return list
+}
+
+// TopicSettings are what ConfigureTopic sets.
+type TopicSettings struct {
+	Limit  int // 0 is no limit
+	Reason string
+}
+
+// ConfigureTopic changes a topic's settings for all processes, from the next claim on. Where a limit is set that was not there before,
+// nothing is granted until the claims that were open then are counted, which it does before it returns.
+func (c *Client) ConfigureTopic(ctx context.Context, topic string, s TopicSettings) error {
+	if err := (TopicOptions{Limit: s.Limit}).validate(topic); err != nil {
+		return fmt.Errorf("configure topic: %w", err)
+	}
+	_, err := c.decide(ctx, func(o calls.Origin) store.Call {
+		return calls.OperateTopic(o, fsm.OperateTopic{Topic: topic, Command: fsm.ConfigureTopic{
+			Limit: s.Limit, By: c.opts.Actor, Detail: errorText(s.Reason),
+		}})
+	})
+	if err != nil {
+		return fmt.Errorf("configure topic %s: %w", topic, err)
+	}
+	c.topics.learn(topic)
+	return c.countClaims(ctx, topic)
+}
+
+// countClaims ends the counting of a topic whose limit is new. Whoever finds it unfinished goes on with it.
+func (c *Client) countClaims(ctx context.Context, topic string) error {
+	for {
+		counting, err := c.counting(ctx, topic)
+		if err != nil || !counting {
+			return err
+		}
+		_, err = c.decide(ctx, func(o calls.Origin) store.Call {
+			return calls.CountClaims(o, fsm.CountClaims{Topic: topic, Page: countPage})
+		})
+		if err != nil && !isRefusal(err) { // refused: another process has ended it
+			return fmt.Errorf("count the claims of topic %s: %w", topic, err)
+		}
+	}
+}
+
+// counting reports whether a topic waits for its claims to be counted.
+func (c *Client) counting(ctx context.Context, topic string) (bool, error) {
+	for row, err := range c.store.Rows(ctx, store.RowFilter{Entities: []events.Entity{events.TopicEntity(topic)}}) {
+		if err != nil {
+			return false, fmt.Errorf("topic %s: %w", topic, err)
+		}
+		v, err := calls.Value(row)
+		if err != nil {
+			return false, err
+		}
+		if t, ok := v.(*fsm.Topic); ok {
+			return t.Counting, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,137 @@
+package foundling
+
+import (
+	"context"
+	"time"
+
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/internal/calls"
+	"github.com/foundling-go/foundling/store"
+)
+
+const (
+	// settlePage is how many results one commit settles.
+	settlePage = 500
+	// refusalsPerMinute is how many refusals of one worker the log takes; what is beyond is counted on the next one.
+	refusalsPerMinute = 60
+)
+
+// result is the end of a claim on its way to the store.
+type result struct {
+	id      ID
+	row     store.Row // the message as it was claimed
+	command fsm.MessageCommand
+}
+
+// settleLoop brings results to the store until ctx ends: whatever came in while the last commit was in flight goes into the next one.
+// A result is sent again until it is accepted or refused.
+func (inc *incarnation) settleLoop(ctx context.Context) {
+	pace := retryPace()
+	quota := refusalQuota{left: refusalsPerMinute}
+	for {
+		page := inc.page()
+		if len(page) == 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-inc.arrived:
+			}
+			continue
+		}
+		if err := inc.settle(ctx, page, &quota); err != nil {
+			if ctx.Err() != nil {
+				return
+			}
+			inc.log.ErrorContext(ctx, "results could not be stored yet", "results", len(page), "error", err)
+			if !sleep(ctx, pace.NextBackOff()) {
+				return
+			}
+			continue
+		}
+		pace.Reset()
+		inc.settled(page)
+	}
+}
+
+// page is the oldest results, which stay where they are until they are settled.
+func (inc *incarnation) page() []result {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	n := min(len(inc.results), settlePage)
+	return inc.results[:n:n]
+}
+
+// settled lets go of the results that the store has taken.
+func (inc *incarnation) settled(page []result) {
+	inc.mu.Lock()
+	inc.results = inc.results[len(page):]
+	if len(inc.results) == 0 {
+		inc.results = nil
+	}
+	for _, r := range page {
+		delete(inc.claims, r.id)
+	}
+	inc.mu.Unlock()
+	hint(inc.freed)
+}
+
+func (inc *incarnation) settle(ctx context.Context, page []result, quota *refusalQuota) error {
+	quota.renew(time.Now())
+	command := fsm.Settle{Sender: inc.id, Recordable: quota.left, Unrecorded: quota.unrecorded}
+	known := make([]store.Row, len(page))
+	for i, r := range page {
+		known[i] = r.row
+		command.Items = append(command.Items, fsm.Settlement{ID: r.id, Command: r.command})
+	}
+	var refusals *[]*fsm.Refusal
+	_, err := inc.client.decide(ctx, func(o calls.Origin) (call store.Call) {
+		call, refusals = calls.Settle(o, command, known)
+		return call
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range *refusals {
+		if r != nil {
+			quota.count()
+			inc.log.WarnContext(ctx, "result was refused", "message", r.Entity.ID, "command", r.Command, "state", r.State,
+				"reason", r.Reason, "sent", r.Sent, "found", r.Found)
+		}
+	}
+	return nil
+}
+
+// refusalQuota bounds what a storm of refusals writes to the log.
+type refusalQuota struct {
+	left       int
+	unrecorded int
+	since      time.Time
+}
+
+func (q *refusalQuota) renew(now time.Time) {
+	if now.Sub(q.since) >= time.Minute {
+		q.left, q.since = refusalsPerMinute, now
+	}
+}
+
+// count follows what the rules did with one refusal: recorded while there was room, counted beyond.
+func (q *refusalQuota) count() {
+	if q.left > 0 {
+		q.left--
+		q.unrecorded = 0
+		return
+	}
+	q.unrecorded++
+}
+
+// sleep waits, and reports whether the context was still going on at the end of it.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

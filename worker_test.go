@@ -1,0 +1,367 @@
+package foundling_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/foundling-go/foundling"
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+	"github.com/foundling-go/foundling/store/memory"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// newClient is a client over an empty store in memory.
+func newClient(t *testing.T) (*foundling.Client, store.Store) {
+	t.Helper()
+	s := memory.New(memory.Options{})
+	c, err := foundling.NewClient(s, foundling.ClientOptions{Actor: "test", Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, s
+}
+
+// running runs a worker until the returned stop is called, which waits for it.
+func running(t *testing.T, w *foundling.Worker) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	return func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	}
+}
+
+func newWorker(t *testing.T, c *foundling.Client, o foundling.WorkerOptions) *foundling.Worker {
+	t.Helper()
+	w, err := foundling.NewWorker(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// history is the types of a message's events, refusals included, with the reason where there is one.
+func history(t *testing.T, s store.Store, id foundling.ID) string {
+	t.Helper()
+	var words []string
+	for r, err := range s.Read(t.Context(), "", store.Filter{Entity: events.MessageEntity(id)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		word := strings.TrimPrefix(r.Event.Type().String(), "message.")
+		switch e := r.Event.(type) {
+		case *events.MessageRequeued:
+			word += ":" + string(e.Reason)
+		case *events.MessageDeadLettered:
+			word += ":" + string(e.Reason)
+		case *events.MessageRefused:
+			word += ":" + string(e.Reason)
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+func TestWhatAHandlerReturns(t *testing.T) {
+	boom := errors.New("boom")
+	for _, test := range []struct {
+		name   string
+		handle func(attempt int) error
+		opts   foundling.EnqueueOptions
+		want   string
+	}{
+		{"nil completes", func(int) error { return nil }, foundling.EnqueueOptions{}, "enqueued claimed completed"},
+		{"an error tries again", func(n int) error {
+			if n == 1 {
+				return boom
+			}
+			return nil
+		}, foundling.EnqueueOptions{}, "enqueued claimed requeued:retry claimed completed"},
+		{"attempts run out", func(int) error { return boom }, foundling.EnqueueOptions{MaxAttempts: 2},
+			"enqueued claimed requeued:retry claimed dead_lettered:exhausted"},
+		{"a panic is a failure", func(int) error { panic("ouch") }, foundling.EnqueueOptions{MaxAttempts: foundling.NoRetry},
+			"enqueued claimed dead_lettered:exhausted"},
+		{"snooze spends nothing", func(n int) error {
+			if n < 3 {
+				return foundling.Snooze(time.Minute)
+			}
+			return boom
+		}, foundling.EnqueueOptions{MaxAttempts: 1},
+			"enqueued claimed requeued:snoozed claimed requeued:snoozed claimed dead_lettered:exhausted"},
+		{"cancel ends it", func(int) error { return foundling.Cancel("not wanted") }, foundling.EnqueueOptions{}, "enqueued claimed cancelled"},
+		{"dead-letter ends it", func(int) error { return foundling.DeadLetter(boom) }, foundling.EnqueueOptions{},
+			"enqueued claimed dead_lettered:handler"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, s := newClient(t)
+				topic := foundling.NewTopic[string]("mail", foundling.TopicOptions{})
+				w := newWorker(t, c, foundling.WorkerOptions{})
+				topic.Handle(w, func(_ context.Context, m foundling.Message[string]) error { return test.handle(m.Attempt) })
+				id, err := topic.Enqueue(t.Context(), c, "hello", test.opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop := running(t, w)
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				stop()
+				if got := history(t, s, id); got != test.want {
+					t.Errorf("got  %s\nwant %s", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestAPanicKeepsItsStack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newClient(t)
+		topic := foundling.NewTopic[string]("mail", foundling.TopicOptions{MaxAttempts: 1})
+		w := newWorker(t, c, foundling.WorkerOptions{})
+		topic.Handle(w, func(context.Context, foundling.Message[string]) error { panic("ouch") })
+		id, err := topic.Enqueue(t.Context(), c, "hello", foundling.EnqueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, w)
+		time.Sleep(time.Second)
+		stop()
+		for r, err := range s.Read(t.Context(), "", store.Filter{Entity: events.MessageEntity(id)}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if dead, ok := r.Event.(*events.MessageDeadLettered); ok {
+				if !strings.Contains(dead.Error, "panic: ouch") || !strings.Contains(dead.Error, "worker_test.go") {
+					t.Errorf("error text: %s", dead.Error)
+				}
+				return
+			}
+		}
+		t.Error("not dead-lettered")
+	})
+}
+
+func TestATopicsLimitHoldsOverAllWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newClient(t)
+		topic := foundling.NewTopic[int]("mail", foundling.TopicOptions{Limit: 3})
+		var mu sync.Mutex
+		now, most, total := 0, 0, 0
+		handle := func(context.Context, foundling.Message[int]) error {
+			mu.Lock()
+			now++
+			most, total = max(most, now), total+1
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return nil
+		}
+		for i := range 30 {
+			if _, err := topic.Enqueue(t.Context(), c, i, foundling.EnqueueOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var stops []func()
+		for range 3 {
+			w := newWorker(t, c, foundling.WorkerOptions{})
+			topic.Handle(w, handle)
+			stops = append(stops, running(t, w))
+		}
+		time.Sleep(time.Minute)
+		for _, stop := range stops {
+			stop()
+		}
+		if most != 3 || total != 30 {
+			t.Errorf("%d at once of %d, want 3 of 30", most, total)
+		}
+	})
+}
+
+func TestAGracefulStopFinishesWhatRunsAndBeginsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newClient(t)
+		topic := foundling.NewTopic[int]("mail", foundling.TopicOptions{})
+		w := newWorker(t, c, foundling.WorkerOptions{Concurrency: 1, DrainTimeout: time.Minute})
+		topic.Handle(w, func(ctx context.Context, _ foundling.Message[int]) error {
+			time.Sleep(30 * time.Second)
+			return ctx.Err()
+		})
+		var ids []foundling.ID
+		for i := range 2 {
+			id, err := topic.Enqueue(t.Context(), c, i, foundling.EnqueueOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, id)
+		}
+		stop := running(t, w)
+		time.Sleep(time.Second)
+		stop()
+		if got, want := history(t, s, ids[0]), "enqueued claimed completed"; got != want {
+			t.Errorf("what ran: %s, want %s", got, want)
+		}
+		if got, want := history(t, s, ids[1]), "enqueued"; got != want {
+			t.Errorf("what waited: %s, want %s", got, want)
+		}
+	})
+}
+
+func TestAStopGivesBackWhatTakesTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newClient(t)
+		topic := foundling.NewTopic[int]("mail", foundling.TopicOptions{})
+		w := newWorker(t, c, foundling.WorkerOptions{DrainTimeout: time.Second})
+		var cause error
+		topic.Handle(w, func(ctx context.Context, _ foundling.Message[int]) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return ctx.Err()
+		})
+		id, err := topic.Enqueue(t.Context(), c, 1, foundling.EnqueueOptions{MaxAttempts: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, w)
+		time.Sleep(time.Second)
+		stop()
+		if got, want := history(t, s, id), "enqueued claimed requeued:released"; got != want || !errors.Is(cause, foundling.ErrStopping) {
+			t.Errorf("%s, cause %v; want %s, cause %v", got, cause, want, foundling.ErrStopping)
+		}
+	})
+}
+
+func TestCancellingARunningMessageEndsItsHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newClient(t)
+		topic := foundling.NewTopic[int]("mail", foundling.TopicOptions{})
+		w := newWorker(t, c, foundling.WorkerOptions{HeartbeatInterval: time.Second})
+		var cause error
+		topic.Handle(w, func(ctx context.Context, _ foundling.Message[int]) error {
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return nil
+		})
+		id, err := topic.Enqueue(t.Context(), c, 1, foundling.EnqueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, w)
+		time.Sleep(time.Second)
+		if err := c.Cancel(t.Context(), "no longer wanted", id); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		stop()
+		if got, want := history(t, s, id), "enqueued claimed cancelled refused:wrong_state"; got != want || !errors.Is(cause, foundling.ErrClaimLost) {
+			t.Errorf("%s, cause %v; want %s, cause %v", got, cause, want, foundling.ErrClaimLost)
+		}
+	})
+}
+
+func TestBadArgumentsNameTheirValueAndBound(t *testing.T) {
+	c, _ := newClient(t)
+	long := strings.Repeat("x", 201)
+	for _, test := range []struct {
+		name  string
+		topic string
+		opts  foundling.EnqueueOptions
+		body  string
+		want  []string
+	}{
+		{"empty topic", "", foundling.EnqueueOptions{}, "", []string{"topic", "1 to 200 bytes"}},
+		{"long topic", long, foundling.EnqueueOptions{}, "", []string{"201 bytes", "at most 200"}},
+		{"unprintable topic", "a\x1bb", foundling.EnqueueOptions{}, "", []string{`\x1b`, "cannot be printed"}},
+		{"no UTF-8 in a topic", "a\xffb", foundling.EnqueueOptions{}, "", []string{"not UTF-8"}},
+		{"long key", "t", foundling.EnqueueOptions{Key: long}, "", []string{"key", "201 bytes", "at most 200"}},
+		{"large payload", "t", foundling.EnqueueOptions{}, strings.Repeat("x", 1<<20), []string{"1048578 bytes", "at most 1048576"}},
+		{"both times", "t", foundling.EnqueueOptions{At: time.Now(), Delay: 1}, "", []string{"At", "Delay"}},
+		{"an id of another version", "t", foundling.EnqueueOptions{ID: foundling.ID{1}}, "", []string{"version 7"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := foundling.NewTopic[string](test.topic, foundling.TopicOptions{}).Enqueue(t.Context(), c, test.body, test.opts)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q does not say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestAKeyIsOneMessageWhileItIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newClient(t)
+		topic := foundling.NewTopic[string]("mail", foundling.TopicOptions{})
+		enqueue := func() foundling.Enqueued {
+			list, err := c.EnqueueMany(t.Context(), topic.Draft("hello", foundling.EnqueueOptions{Key: "order:A-17"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list[0]
+		}
+		first, second := enqueue(), enqueue()
+		if second.ID != first.ID || !second.Known {
+			t.Errorf("the key was taken by %s, answered %+v", first.ID, second)
+		}
+		w := newWorker(t, c, foundling.WorkerOptions{})
+		topic.Handle(w, func(context.Context, foundling.Message[string]) error { return nil })
+		stop := running(t, w)
+		time.Sleep(time.Second)
+		if third := enqueue(); third.ID == first.ID || third.Known {
+			t.Errorf("the key was free, answered %+v", third)
+		}
+		stop()
+	})
+}
+
+func ExampleTopic() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	type Receipt struct{ User, Order string }
+	receipts := foundling.NewTopic[Receipt]("receipts", foundling.TopicOptions{Limit: 2})
+
+	client, err := foundling.NewClient(memory.New(memory.Options{}), foundling.ClientOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := receipts.Enqueue(ctx, client, Receipt{"4411", "A-17"}, foundling.EnqueueOptions{Key: "order:A-17"}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	worker, err := foundling.NewWorker(client, foundling.WorkerOptions{Concurrency: 8})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	receipts.Handle(worker, func(_ context.Context, m foundling.Message[Receipt]) error {
+		fmt.Printf("receipt for order %s, attempt %d, token %d\n", m.Payload.Order, m.Attempt, m.Token)
+		cancel() // this example has one message; a service runs until it is stopped
+		return nil
+	})
+	if err := worker.Run(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output: receipt for order A-17, attempt 1, token 2
+}
