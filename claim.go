@@ -21,13 +21,12 @@ func (inc *incarnation) claimLoop(ctx context.Context) {
 	poll := time.NewTimer(inc.opts.PollInterval)
 	defer poll.Stop()
 	for ctx.Err() == nil {
-		free := inc.free()
-		if free > 0 {
-			n, err := inc.claim(ctx, free)
+		if command := inc.asks(); len(command.Asks) > 0 {
+			n, err := inc.claim(ctx, command)
 			if err != nil && ctx.Err() == nil {
 				inc.log.ErrorContext(ctx, "claim failed", "error", err)
 			}
-			if n == free && err == nil {
+			if n == command.Most && err == nil {
 				continue // there may be more than there were slots
 			}
 		}
@@ -41,22 +40,34 @@ func (inc *incarnation) claimLoop(ctx context.Context) {
 	}
 }
 
-// free is how many handlers more may begin. A slot is free again when its result is settled.
-func (inc *incarnation) free() int {
+// asks is a claim of as much as there are free slots for. A slot is free again when its result is settled. Each topic is the first to be
+// served in its turn.
+func (inc *incarnation) asks() fsm.Claim {
 	inc.mu.Lock()
 	defer inc.mu.Unlock()
-	return inc.opts.Concurrency - len(inc.claims)
+	command := fsm.Claim{Worker: inc.id, Most: inc.opts.Concurrency - len(inc.claims)}
+	if command.Most <= 0 {
+		return command
+	}
+	running := map[string]int{}
+	for _, c := range inc.claims {
+		running[c.delivery.message.Topic]++
+	}
+	for _, topic := range inc.names {
+		n := command.Most
+		if bound, ok := inc.opts.PerTopic[topic]; ok {
+			n = min(n, bound-running[topic])
+		}
+		if n > 0 {
+			command.Asks = append(command.Asks, fsm.Ask{Topic: topic, N: n})
+		}
+	}
+	inc.names = append(inc.names[1:len(inc.names):len(inc.names)], inc.names[0])
+	return command
 }
 
-// claim claims up to free messages and begins their handlers.
-func (inc *incarnation) claim(ctx context.Context, free int) (int, error) {
-	command := fsm.Claim{Worker: inc.id, Most: free}
-	for _, topic := range inc.names {
-		command.Asks = append(command.Asks, fsm.Ask{Topic: topic, N: free})
-	}
-	if len(inc.names) > 1 { // each topic is the first to be served in its turn
-		inc.names = append(inc.names[1:len(inc.names):len(inc.names)], inc.names[0])
-	}
+// claim carries out a claim and begins the handlers of what it granted.
+func (inc *incarnation) claim(ctx context.Context, command fsm.Claim) (int, error) {
 	// A claim that is under way when the worker stops is taken to its end, so that nobody has to find out what became of it.
 	receipt, err := inc.client.decide(context.WithoutCancel(ctx), func(o calls.Origin) store.Call {
 		return calls.Claim(o, command)

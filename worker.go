@@ -28,6 +28,9 @@ const (
 type WorkerOptions struct {
 	// Concurrency is how many handlers run at once in this worker; 0 is 10.
 	Concurrency int
+	// PerTopic bounds how many handlers of a topic run at once in this worker, within Concurrency; a topic that is not in it has no
+	// bound of its own.
+	PerTopic map[string]int
 	// HeartbeatInterval is how often the worker says that it lives and compares its claims with the store's; 0 is 15 s.
 	HeartbeatInterval time.Duration
 	// PollInterval is the longest time between two looks for work while nothing hints at any; 0 is 250 ms.
@@ -81,6 +84,11 @@ func (o WorkerOptions) validate() (WorkerOptions, error) {
 	}
 	if o.Concurrency < 0 || o.Concurrency > maxConcurrency {
 		return o, fmt.Errorf("worker options: Concurrency %d, want 1 to %d: %w", o.Concurrency, maxConcurrency, ErrInvalid)
+	}
+	for topic, n := range o.PerTopic {
+		if n < 1 {
+			return o, fmt.Errorf("worker options: PerTopic %d for topic %s, want 1 or more: %w", n, topic, ErrInvalid)
+		}
 	}
 	if o.OrphanMaxAttempts < 0 {
 		return o, fmt.Errorf("worker options: OrphanMaxAttempts %d, want 0 or more: %w", o.OrphanMaxAttempts, ErrInvalid)

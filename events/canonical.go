@@ -60,6 +60,13 @@ func (f *Fields) fail(format string, args ...any) {
 	}
 }
 
+// demand fails a reading of what would not be written again as it stands.
+func (f *Fields) demand(canonical bool, name string) {
+	if f.walk == reading && !canonical {
+		f.fail("field %s: its value is not canonical", name)
+	}
+}
+
 func (f *Fields) readInt(name string) int64 {
 	end := 0
 	for end < len(f.buf) && (f.buf[end] == '-' || f.buf[end] >= '0' && f.buf[end] <= '9') {
@@ -143,8 +150,8 @@ func (f *Fields) hash(name string, v *[32]byte) {
 	f.Text(name, &text)
 	if f.walk == reading && text != "" {
 		n, err := base64.RawURLEncoding.Strict().Decode(v[:], []byte(text[:min(len(text), 43)]))
-		if err != nil || n != len(v) || len(text) != 43 {
-			f.fail("field %s: %q is not a hash of 32 bytes", name, text)
+		if err != nil || n != len(v) || len(text) != 43 || *v == ([32]byte{}) {
+			f.fail("field %s: %q is not a hash of 32 bytes", name, cut([]byte(text)))
 		}
 	}
 }
@@ -237,6 +244,10 @@ func quoteUnprintable(s string) string {
 		}
 	}
 	return s
+}
+
+func joinInts(list []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
 }
 
 func joinComma(list []string) string { return strings.Join(list, ",") }

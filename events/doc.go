@@ -16,6 +16,6 @@
 //
 // # Adding a type
 //
-// Add a struct with its Type and visit methods, a line in the table of types, a sample in the corpus test and a case in the Evolve of
-// its machine in package fsm. Codes are never used twice. The corpus test says what is missing.
+// Add a struct with its Type and visit methods, a line in the table of types, a pair of samples in package internal/corpus and a case
+// in the Evolve of its machine in package fsm. Codes are never used twice. The corpus test says what is missing.
 package events

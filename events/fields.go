@@ -82,6 +82,7 @@ func (f *Fields) Text(name string, v *string) {
 func (f *Fields) Int(name string, v *int) {
 	n := int64(*v)
 	f.Int64(name, &n)
+	f.demand(int64(int(n)) == n, name)
 	*v = int(n)
 }
 
@@ -106,6 +107,7 @@ func (f *Fields) Time(name string, v *time.Time) {
 	f.integer(name, &n, func(int64) string { return f.names.time(*v) })
 	if f.walk == reading && n != 0 {
 		*v = time.UnixMicro(n).UTC()
+		f.demand(!v.IsZero(), name)
 	}
 }
 
@@ -115,6 +117,7 @@ func (f *Fields) Duration(name string, v *time.Duration) {
 	f.integer(name, &n, func(int64) string { return v.String() })
 	if f.walk == reading {
 		*v = time.Duration(n) * time.Microsecond
+		f.demand(v.Microseconds() == n, name)
 	}
 }
 
@@ -127,6 +130,7 @@ func (f *Fields) Flag(name string, v *bool) {
 	f.integer(name, &n, func(int64) string { return "yes" })
 	if f.walk == reading {
 		*v = n != 0
+		f.demand(n == 0 || n == 1, name)
 	}
 }
 
@@ -144,8 +148,10 @@ func (f *Fields) ID(name string, v *ID) {
 	}
 	f.Text(name, &text)
 	if f.walk == reading && text != "" {
-		if err := v.UnmarshalText([]byte(text)); err != nil {
-			f.fail("field %s: %w", name, err)
+		err := v.UnmarshalText([]byte(text))
+		// Only its form of 36 lower-case characters is written.
+		if err != nil || *v == (ID{}) || len(text) != 36 || strings.ToLower(text) != text {
+			f.fail("field %s: %q is not a canonical id", name, cut([]byte(text)))
 		}
 	}
 }
@@ -154,7 +160,7 @@ func (f *Fields) ID(name string, v *ID) {
 func (f *Fields) Reason(name string, v *Reason) {
 	f.Text(name, (*string)(v))
 	if f.walk == reading && !v.Known() {
-		f.fail("field %s: unknown reason %q", name, string(*v))
+		f.fail("field %s: unknown reason %q", name, cut([]byte(*v)))
 	}
 }
 
@@ -167,8 +173,8 @@ func (f *Fields) Priority(name string, v *Priority) {
 	f.Text(name, &word)
 	if f.walk == reading {
 		p, err := ParsePriority(word)
-		if err != nil {
-			f.fail("field %s: %w", name, err)
+		if err != nil || p == Normal && word != "" {
+			f.fail("field %s: %q is not a canonical priority", name, cut([]byte(word)))
 		}
 		*v = p
 	}
@@ -178,6 +184,7 @@ func (f *Fields) Priority(name string, v *Priority) {
 func (f *Fields) State(name string, v *State) {
 	n := int64(*v)
 	f.integer(name, &n, func(int64) string { return v.String() })
+	f.demand(int64(State(n)) == n, name)
 	*v = State(n)
 }
 
@@ -214,7 +221,7 @@ func (f *Fields) Texts(name string, v *[]string) {
 func (f *Fields) Ints(name string, v *[]int) {
 	var text string
 	if f.walk != reading && len(*v) > 0 {
-		text = strings.Trim(strings.ReplaceAll(fmt.Sprint(*v), " ", ","), "[]")
+		text = joinInts(*v)
 	}
 	f.Text(name, &text)
 	if f.walk != reading || text == "" {
@@ -224,11 +231,12 @@ func (f *Fields) Ints(name string, v *[]int) {
 	for word := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil {
-			f.fail("field %s: %q is not a list of whole numbers", name, text)
+			f.fail("field %s: %q is not a list of whole numbers", name, cut([]byte(text)))
 			return
 		}
 		*v = append(*v, n)
 	}
+	f.demand(joinInts(*v) == text, name)
 }
 
 // Raw visits a nested canonical object as its bytes.

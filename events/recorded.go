@@ -105,9 +105,9 @@ func (s *Stored) sum() uint32 {
 	copy(b[1:17], s.Entity.ID[:])
 	binary.BigEndian.PutUint64(b[17:], uint64(s.Version))
 	binary.BigEndian.PutUint16(b[25:], uint16(s.Type))
-	binary.BigEndian.PutUint16(b[27:], uint16(s.Schema))
-	b[29], b[30] = byte(s.From), byte(s.To)
-	sum := crc32.Update(0, castagnoli, b[:31])
+	binary.BigEndian.PutUint64(b[27:], uint64(s.Schema))
+	b[35], b[36] = byte(s.From), byte(s.To)
+	sum := crc32.Update(0, castagnoli, b[:37])
 	sum = crc32.Update(sum, castagnoli, []byte(s.Entity.Name))
 	return crc32.Update(sum, castagnoli, s.Body)
 }

@@ -6,6 +6,7 @@ import "fmt"
 // nobody changes one once it is made.
 type Event interface {
 	Visitor
+	// Type is its type's number.
 	Type() Type
 }
 

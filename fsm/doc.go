@@ -7,7 +7,8 @@
 // again.
 //
 // The table of a lifecycle is written once ([Lifecycle]); Decide looks every transition up in it before it gives an event, and a test
-// compares table, array, Decide and Evolve for every state and every command.
+// compares table, array, Decide and Evolve for every state and every command. Its answers, and the tables drawn, are the files of
+// testdata/machines.
 //
 // Rules that span entities (a claim is a message, a worker and a topic's limit) are composed of those deciders over one set of held
 // values ([Held]): [Enqueue], [Claim], [Settle], [Reclaim] and [Operate]. Each gives the [Change]s that a store commits as one unit.

@@ -157,6 +157,7 @@ type RedriveMessage struct {
 
 // MessageCommand is a command to one message.
 type MessageCommand interface {
+	// Name is an imperative, as it is recorded with commits.
 	Name() string
 	decideMessage(Message, time.Time) ([]events.Event, *Refusal)
 }
@@ -195,7 +196,7 @@ func (m Message) Evolve(event events.Event, at time.Time) Message {
 		m.Orphanings++
 		return m // what it held is told by the event that follows in the same commit
 	case *events.MessageDeadLettered:
-		if e.Reason != events.ReasonOrphanLimit {
+		if e.Reason == events.ReasonExhausted || e.Reason == events.ReasonHandler {
 			m.Failures++
 		}
 		return m.unclaimed()

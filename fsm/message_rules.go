@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"math"
 	"math/bits"
 	"time"
 
@@ -38,6 +39,7 @@ func Backoff(l events.Limits, spent, jitter int) time.Duration {
 	if ceiling == 0 {
 		ceiling = DefaultBackoffMax
 	}
+	ceiling = min(ceiling, math.MaxInt64/2) // which leaves room for the jitter
 	delay := ceiling
 	if room := bits.LeadingZeros64(uint64(base)) - 1; base > 0 && spent < room {
 		delay = min(base<<spent, ceiling)
@@ -203,9 +205,10 @@ func (c RedriveMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *
 	}}, nil
 }
 
-// refuse is the refusal of a command whose event the message's state does not have; nil where it has it.
+// refuse is the refusal of a command whose event the message's state does not have; nil where it has it. No command finds a message
+// orphaned: what follows that state was decided together with what led to it.
 func (m Message) refuse(command string, event events.Type) *Refusal {
-	if _, ok := messageLife.Next(m.State, event); ok {
+	if _, ok := messageLife.Next(m.State, event); ok && m.State != events.Orphaned {
 		return nil
 	}
 	reason := events.ReasonWrongState
@@ -215,16 +218,15 @@ func (m Message) refuse(command string, event events.Type) *Refusal {
 	return m.refusal(command, reason)
 }
 
-// refuseCallback is refuse for what only the holder of the open claim may ask.
+// refuseCallback is refuse for what only the holder of the open claim may ask, whatever state the message came to since.
 func (m Message) refuseCallback(command string, event events.Type, token events.Token) *Refusal {
 	r := m.refuse(command, event)
-	switch {
-	case m.State == events.Running && m.Token != token:
+	if r == nil && m.Token != token {
 		r = m.refusal(command, events.ReasonStaleToken)
-	case r == nil:
-		return nil
 	}
-	r.Sent = token
+	if r != nil {
+		r.Sent = token
+	}
 	return r
 }
 

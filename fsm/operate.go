@@ -100,7 +100,10 @@ func (c *CountClaims) VisitFields(f *events.Fields) { f.Int("page", &c.Page) }
 // Decide counts the held claims, and ends the counting where they are all there are.
 func (c CountClaims) Decide(held Held) (Outcome, error) {
 	l := newLedger(held)
-	topic := held.Topics[c.Topic]
+	topic, ok := held.Topics[c.Topic]
+	if !ok {
+		topic = Topic{Name: c.Topic}
+	}
 	if !topic.Counting {
 		return Outcome{}, topic.refusal(c.Name())
 	}

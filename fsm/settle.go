@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/foundling-go/foundling/events"
 )
@@ -47,16 +48,25 @@ func (c Settle) Decide(held Held) (Outcome, []*Refusal, error) {
 		if m.State == events.Absent {
 			continue
 		}
-		if c.Recordable <= 0 {
+		r := refusals[i]
+		if c.Recordable <= 0 || l.recorded(r) {
 			c.Unrecorded++
 			continue
 		}
 		c.Recordable--
-		r := refusals[i]
 		l.refuse(m, &events.MessageRefused{
 			Command: r.Command, Reason: r.Reason, Sender: c.Sender, Sent: r.Sent, Found: r.Found, Unrecorded: c.Unrecorded,
 		})
 		c.Unrecorded = 0
 	}
 	return l.outcome, refusals, nil
+}
+
+// recorded reports whether the outcome holds such a refusal already: one for a message, a token and a command says it all.
+func (l *ledger) recorded(r *Refusal) bool {
+	i, ok := l.place[r.Entity]
+	return ok && slices.ContainsFunc(l.outcome.Changes[i].Transitions, func(t events.Transition) bool {
+		e, ok := t.Event.(*events.MessageRefused)
+		return ok && e.Command == r.Command && e.Sent == r.Sent
+	})
 }

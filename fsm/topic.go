@@ -71,6 +71,7 @@ type ResumeTopic struct {
 
 // TopicCommand is a command to one topic.
 type TopicCommand interface {
+	// Name is an imperative, as it is recorded with commits.
 	Name() string
 	decideTopic(Topic) ([]events.Event, *Refusal)
 }

@@ -9,7 +9,9 @@ import (
 // Value is the state of one entity of any kind: a *Message, *Topic or *Worker.
 type Value interface {
 	events.Visitor
+	// Entity is whose state it is.
 	Entity() events.Entity
+	// At is its version and named phase.
 	At() (version int, state events.State)
 	// Kept reports whether a store keeps a row of it. What is not kept is history: its log says all of it.
 	Kept() bool

@@ -62,6 +62,7 @@ type GapWorker struct{ FromAt, ToAt time.Time }
 
 // WorkerCommand is a command to one worker incarnation.
 type WorkerCommand interface {
+	// Name is an imperative, as it is recorded with commits.
 	Name() string
 	event(Worker) events.Event
 }

@@ -1,0 +1,223 @@
+package fsm_test
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"pgregory.net/rapid"
+)
+
+// What the laws speak of: two topics, two workers, eight messages, of which not all exist, and two keys.
+var (
+	someTopics  = []string{"mail", "post"}
+	someWorkers = []events.ID{workerA, workerB}
+	someKeys    = []string{"", "", "k", "l"}
+)
+
+func messageID(t *rapid.T) events.ID { return events.ID{byte(rapid.IntRange(1, 8).Draw(t, "message"))} }
+
+// anyHeld is what a store might hold: every message has come to its state by commands, and counts and keys fit them.
+func anyHeld(t *rapid.T) fsm.Held {
+	h := fsm.Held{
+		Now: now, Messages: map[events.ID]fsm.Message{}, Topics: map[string]fsm.Topic{}, Workers: map[events.ID]fsm.Worker{},
+		Keys: map[fsm.Key]fsm.KeyHolder{}, Claimable: map[string][]fsm.Message{}, Claims: map[events.ID][]fsm.Message{},
+		Uncounted: map[string][]fsm.Message{},
+	}
+	for _, name := range someTopics {
+		if rapid.Bool().Draw(t, "topic seen") {
+			h.Topics[name] = fsm.Topic{
+				Name: name, Version: 4, State: rapid.SampledFrom([]events.State{events.Active, events.Active, events.Paused}).Draw(t, "topic state"),
+				Limit: rapid.IntRange(0, 5).Draw(t, "limit"),
+			}
+		}
+	}
+	for _, id := range someWorkers {
+		if w := workerIn(rapid.SampledFrom([]events.State{events.Absent, events.Live, events.Lost, events.Stopped}).Draw(t, "worker")); w.Version > 0 {
+			w.ID = id
+			h.Workers[id] = w
+		}
+	}
+	for id := byte(1); id <= 6; id++ {
+		add(t, h, anyMessage(t, h, events.ID{id}))
+	}
+	for name, topic := range h.Topics {
+		topic.Running += rapid.IntRange(0, 2).Draw(t, "claims beyond the page")
+		topic.Counting = topic.Limited() && (len(h.Uncounted[name]) > 0 || rapid.IntRange(0, 3).Draw(t, "counting") == 0)
+		h.Topics[name] = topic
+	}
+	return h
+}
+
+// add puts a message where a store would find it.
+func add(t *rapid.T, h fsm.Held, m fsm.Message) {
+	if m.State == events.Absent {
+		return
+	}
+	if m.Key != "" && m.Open() {
+		key := fsm.Key{Topic: m.Topic, Name: m.Key}
+		if h.Keys[key].Open {
+			return // one open message has a key
+		}
+		h.Keys[key] = fsm.KeyHolder{Message: m.ID, Open: true, UntilAt: m.UniqueAt}
+	}
+	h.Messages[m.ID] = m
+	switch m.State {
+	case events.Queued:
+		if !m.DueAt.After(h.Now) && rapid.IntRange(0, 4).Draw(t, "in the page") > 0 {
+			h.Claimable[m.Topic] = append(h.Claimable[m.Topic], m)
+		}
+	case events.Running:
+		h.Claims[m.Worker] = append(h.Claims[m.Worker], m)
+		topic, seen := h.Topics[m.Topic]
+		if m.Counted && seen {
+			topic.Running++
+			h.Topics[m.Topic] = topic
+		} else if !m.Counted {
+			h.Uncounted[m.Topic] = append(h.Uncounted[m.Topic], m)
+		}
+	}
+}
+
+// anyMessage is led by random commands; what is refused leads nowhere.
+func anyMessage(t *rapid.T, h fsm.Held, id events.ID) fsm.Message {
+	m, at := fsm.Message{ID: id}, h.Now.Add(-time.Hour)
+	for range rapid.IntRange(0, 12).Draw(t, "steps") {
+		var c fsm.MessageCommand
+		switch {
+		case m.State == events.Absent:
+			c = anyDraft(t, id).EnqueueMessage
+		case m.State == events.Queued && rapid.IntRange(0, 3).Draw(t, "claim") > 0:
+			topic := h.Topics[m.Topic]
+			counted := topic.Limited() && rapid.Bool().Draw(t, "counted")
+			c = fsm.ClaimMessage{Worker: rapid.SampledFrom(someWorkers).Draw(t, "worker"), Counted: counted, Running: 1, Limit: topic.Limit}
+		default:
+			c = anyCommand(t, m)
+		}
+		at = at.Add(time.Duration(rapid.IntRange(1, 200).Draw(t, "seconds")) * time.Second)
+		list, err := m.Decide(c, at)
+		if err != nil {
+			continue
+		}
+		for _, event := range list {
+			m = m.Evolve(event, at)
+		}
+	}
+	return m
+}
+
+func anyDraft(t *rapid.T, id events.ID) fsm.Draft {
+	return fsm.Draft{ID: id, Given: true, EnqueueMessage: fsm.EnqueueMessage{
+		Topic:     rapid.SampledFrom(someTopics).Draw(t, "topic"),
+		Key:       rapid.SampledFrom(someKeys).Draw(t, "key"),
+		Delay:     time.Duration(rapid.IntRange(-1, 2).Draw(t, "delay")) * time.Hour / 2,
+		UniqueFor: time.Duration(rapid.IntRange(0, 2).Draw(t, "unique for")) * time.Hour,
+		Limits:    events.Limits{MaxAttempts: rapid.IntRange(0, 3).Draw(t, "attempts"), BackoffMax: time.Minute},
+	}}
+}
+
+// anyCallback is the result of a claim, most often with its token.
+func anyCallback(t *rapid.T, m fsm.Message) fsm.MessageCommand {
+	token := max(m.Token, 1)
+	if rapid.IntRange(0, 4).Draw(t, "stale") == 0 {
+		token = events.Token(rapid.IntRange(1, 9).Draw(t, "token"))
+	}
+	return rapid.SampledFrom(append(callbacks(token),
+		fsm.FailMessage{Token: token, Error: "no", Jitter: rapid.IntRange(-fsm.MaxJitter, fsm.MaxJitter).Draw(t, "jitter")},
+		fsm.ReleaseMessage{Token: token, Reason: events.ReasonSnoozed, Delay: time.Minute},
+	)).Draw(t, "callback")
+}
+
+// anyCommand is a command to a message that exists.
+func anyCommand(t *rapid.T, m fsm.Message) fsm.MessageCommand {
+	if rapid.Bool().Draw(t, "callback") {
+		return anyCallback(t, m)
+	}
+	return rapid.SampledFrom([]fsm.MessageCommand{
+		fsm.CancelMessage{By: "ops"}, fsm.TakeBackMessage{By: "ops"}, fsm.RedriveMessage{By: "ops"},
+		fsm.OrphanMessage{Evidence: events.Evidence{Claimer: m.Worker, Limit: 3}},
+	}).Draw(t, "command")
+}
+
+// composed are the names of all composed commands.
+var composed = []string{"claim", "enqueue", "settle", "reclaim", "operate", "operate-topic", "operate-worker", "count-claims"}
+
+// decider is a composed command.
+type decider struct {
+	decide func(fsm.Held) (fsm.Outcome, error)
+	claim  fsm.Claim // where it is one
+}
+
+// anyDecider is a composed command of the given name.
+func anyDecider(t *rapid.T, h fsm.Held, name string) decider {
+	topic, worker := rapid.SampledFrom(someTopics).Draw(t, "topic"), rapid.SampledFrom(someWorkers).Draw(t, "worker")
+	ids := rapid.SliceOfN(rapid.Custom(messageID), 1, 6).Draw(t, "ids")
+	switch name {
+	case "claim":
+		c := fsm.Claim{Worker: worker, Most: rapid.IntRange(0, 4).Draw(t, "most")}
+		for _, name := range rapid.Permutation(someTopics).Draw(t, "topics") {
+			c.Asks = append(c.Asks, fsm.Ask{Topic: name, N: rapid.IntRange(0, 5).Draw(t, "ask")})
+		}
+		return decider{c.Decide, c}
+	case "enqueue":
+		c := fsm.Enqueue{}
+		for _, id := range ids {
+			c.Drafts = append(c.Drafts, anyDraft(t, id))
+		}
+		if rapid.Bool().Draw(t, "starts") {
+			c.Topics = map[string]fsm.TopicStart{topic: {Limit: rapid.IntRange(0, 3).Draw(t, "limit")}}
+		}
+		return decider{decide: func(h fsm.Held) (fsm.Outcome, error) {
+			o, _, err := c.Decide(h)
+			return o, err
+		}}
+	case "settle":
+		c := fsm.Settle{Sender: worker, Recordable: rapid.IntRange(0, 4).Draw(t, "recordable")}
+		for _, id := range ids {
+			c.Items = append(c.Items, fsm.Settlement{ID: id, Command: anyCallback(t, h.Messages[id])})
+		}
+		return decider{decide: func(h fsm.Held) (fsm.Outcome, error) {
+			o, _, err := c.Decide(h)
+			return o, err
+		}}
+	case "reclaim":
+		return decider{decide: fsm.Reclaim{Evidence: events.Evidence{Claimer: worker, Limit: 3}}.Decide}
+	case "operate":
+		c := fsm.Operate{IDs: ids, Command: rapid.SampledFrom([]fsm.MessageCommand{
+			fsm.CancelMessage{By: "ops"}, fsm.TakeBackMessage{}, fsm.RedriveMessage{},
+		}).Draw(t, "operation")}
+		return decider{decide: func(h fsm.Held) (fsm.Outcome, error) {
+			o, _, err := c.Decide(h)
+			return o, err
+		}}
+	case "operate-topic":
+		return decider{decide: fsm.OperateTopic{Topic: topic, Command: rapid.SampledFrom([]fsm.TopicCommand{
+			fsm.ConfigureTopic{Limit: rapid.IntRange(0, 5).Draw(t, "limit")}, fsm.PauseTopic{}, fsm.ResumeTopic{}, fsm.CountTopic{},
+		}).Draw(t, "operation")}.Decide}
+	case "operate-worker":
+		return decider{decide: fsm.OperateWorker{
+			Worker: worker, Command: rapid.SampledFrom(workerCases()).Draw(t, "operation"),
+		}.Decide}
+	default:
+		return decider{decide: fsm.CountClaims{Topic: topic, Page: rapid.IntRange(1, 4).Draw(t, "page")}.Decide}
+	}
+}
+
+// clone shares nothing with h.
+func clone(h fsm.Held) fsm.Held {
+	pages := func(list []fsm.Message) []fsm.Message { return slices.Clone(list) }
+	h.Messages, h.Topics, h.Workers, h.Keys = maps.Clone(h.Messages), maps.Clone(h.Topics), maps.Clone(h.Workers), maps.Clone(h.Keys)
+	h.Claimable, h.Claims, h.Uncounted = maps.Clone(h.Claimable), maps.Clone(h.Claims), maps.Clone(h.Uncounted)
+	for key, list := range h.Claimable {
+		h.Claimable[key] = pages(list)
+	}
+	for key, list := range h.Claims {
+		h.Claims[key] = pages(list)
+	}
+	for key, list := range h.Uncounted {
+		h.Uncounted[key] = pages(list)
+	}
+	return h
+}

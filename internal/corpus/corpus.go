@@ -1,0 +1,142 @@
+// Package corpus makes samples of every event type: what the golden file of stored forms is written from, and what a store's tests
+// keep and read back.
+package corpus
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+)
+
+// Sample is one event at the end of a life that leads up to it. A type has a full sample, in which no field is zero, for every state
+// that its lifecycle lets it start from, and one minimal sample with only what the rules always set.
+type Sample struct {
+	Name    string // unique, never used for anything else: type, full or minimal, and the state it starts from
+	Entity  events.Entity
+	History []events.Event // leads from nothing to the state in which the event happens
+	Event   events.Event
+}
+
+// at is the time of all samples; its microseconds have no zeros to lose.
+var at = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
+
+// Samples makes them anew, by type. Every call gives equal ones.
+func Samples() []Sample {
+	var list []Sample
+	for _, p := range pairs() {
+		typ := p.full.Type()
+		from := states(typ)
+		for _, state := range from {
+			list = append(list, sample("full", state, p.full))
+		}
+		list = append(list, sample("minimal", from[0], p.minimal))
+	}
+	return list
+}
+
+// states are those from which the type's lifecycle has it. A refusal, which moves nothing, is met by a message that somebody holds.
+func states(typ events.Type) []events.State {
+	var list []events.State
+	for _, life := range fsm.Lifecycles() {
+		for _, edge := range life.Edges() {
+			if edge.Event == typ {
+				list = append(list, edge.From)
+			}
+		}
+	}
+	if len(list) == 0 {
+		list = []events.State{events.Running}
+	}
+	return list
+}
+
+func sample(size string, from events.State, event events.Event) Sample {
+	typ := event.Type()
+	s := Sample{Name: fmt.Sprintf("%s %s %s", typ, size, from), Event: event}
+	s.Entity = events.Entity{Kind: typ.Kind(), Name: s.Name}
+	if !s.Entity.Kind.Named() {
+		s.Entity = events.Entity{Kind: typ.Kind(), ID: id(typ, byte(from), size[0])}
+	}
+	s.History = history(s.Entity.Kind, from, size)
+	if typ == events.TypeMessageCounted && size == "full" {
+		s.History = s.History[:len(s.History)-1] // it ends with the same event
+	}
+	return s
+}
+
+// id is an id of version 7 with a readable end.
+func id(typ events.Type, rest ...byte) events.ID {
+	var v events.ID
+	binary.BigEndian.PutUint64(v[:8], uint64(at.UnixMilli())<<16)
+	v[6], v[8] = 0x70, 0x80
+	binary.BigEndian.PutUint16(v[12:], uint16(typ))
+	copy(v[14:], rest)
+	return v
+}
+
+// Transitions are the history and then the event, with what the lifecycle's table makes of them.
+func (s Sample) Transitions() []events.Transition {
+	life, err := fsm.LifecycleOf(s.Entity.Kind)
+	if err != nil {
+		panic(err) // a sample of a kind that has no lifecycle is a mistake of this package
+	}
+	var list []events.Transition
+	version, state := 0, events.Absent
+	for _, event := range append(slices.Clone(s.History), s.Event) {
+		t := events.Transition{Event: event, From: state, To: state}
+		if event.Type().Moves() {
+			version++
+			t.Version = version
+			t.To, _ = life.Next(state, event.Type())
+			state = t.To
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// Recorded are the transitions as they stand in a log that holds nothing else, all in one commit.
+func (s Sample) Recorded() []events.Recorded {
+	transitions := s.Transitions()
+	commit := Commit()
+	commit.Count = len(transitions)
+	list := make([]events.Recorded, len(transitions))
+	for i, t := range transitions {
+		list[i] = events.Recorded{Transition: t, Position: int64(i + 1), Entity: s.Entity, Commit: &commit}
+	}
+	return list
+}
+
+// Values are the entity before the event and after it.
+func (s Sample) Values() (before, after fsm.Value, err error) {
+	after, err = fsm.NewValue(s.Entity)
+	for _, r := range s.Recorded() {
+		if err != nil {
+			return nil, nil, fmt.Errorf("sample %s: %w", s.Name, err)
+		}
+		before = after
+		after, err = fsm.Apply(before, r)
+	}
+	return before, after, err
+}
+
+// Commit is the commit that all samples are recorded with, as far as it does not depend on them: its count and checksum are zero.
+func Commit() events.Commit {
+	return events.Commit{
+		ID: id(0, 0, 1), At: at,
+		Command: events.Command{
+			Name: "sample", Params: []byte(`{"n":1,"text":"a } \" {"}`), Actor: "corpus",
+			Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		},
+	}
+}
+
+// Names shows the samples' ids by their ends, and times as they are.
+func Names() *events.Names {
+	return &events.Names{Short: func(v events.ID) string { return hex.EncodeToString(v[12:]) }}
+}
