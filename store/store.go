@@ -51,9 +51,10 @@ const (
 
 // Store keeps events and rows. All methods may be called from many goroutines.
 type Store interface {
-	// Decide runs the calls, in order, as one commit. For each it holds what Need names, gives that to Fn with the store's time, and
-	// keeps what Fn returns: all of a call or nothing of it. A later call sees what earlier ones changed. A refused call is a Receipt
-	// with Err set and stops no other. An error of Decide itself is the store's: nothing was committed, or it is ErrUnknown.
+	// Decide runs the calls, in order. For each it holds what Need names, gives that to Fn with the store's time, and keeps what Fn
+	// returns: all of a call or nothing of it, under its own id. Calls may share a transaction of the engine. A later call sees what
+	// earlier ones changed. A refused call is a Receipt with Err set and stops no other. An error of Decide itself is the store's:
+	// nothing was committed, or it is ErrUnknown.
 	//
 	// It blocks while other writers have their turn. A ctx that ends before the commit began withdraws the calls; the commit itself is
 	// never cancelled. The engine keeps no slice of the calls, and the caller owns what is returned.
@@ -67,6 +68,9 @@ type Store interface {
 	// at the head. It pages: nothing is held while the caller's loop body runs. Stored bytes that are not what was written are a
 	// *events.Corrupt, which ends it.
 	Read(ctx context.Context, after Cursor, f Filter) iter.Seq2[events.Recorded, error]
+
+	// After is the cursor behind an event that this store gave.
+	After(r events.Recorded) Cursor
 
 	// Head is the cursor behind the newest event.
 	Head(ctx context.Context) (Cursor, error)
@@ -128,6 +132,8 @@ type KeyRow struct {
 
 // View is what an engine holds for a call, at one time.
 type View struct {
+	// Now is the store's time after the last row was held, in whole microseconds. For a call that makes the engine read nothing it may
+	// be an earlier time of the store: a lower bound.
 	Now       time.Time
 	Rows      map[events.Entity]Row
 	History   map[events.Entity][]events.Recorded // of held entities without a row that the log knows

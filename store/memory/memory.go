@@ -2,6 +2,7 @@
 package memory
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -74,11 +75,14 @@ func (s *Store) enter(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
+	err := ctx.Err() // it may have ended while others had their turn
 	if s.closed {
-		s.mu.Unlock()
-		return store.ErrClosed
+		err = store.ErrClosed
 	}
-	return nil
+	if err != nil {
+		s.mu.Unlock()
+	}
+	return err
 }
 
 func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
@@ -129,7 +133,7 @@ func (s *Store) decide(call store.Call) store.Receipt {
 		refused.Err = err
 		return refused
 	}
-	changes, err := call.Fn(view)
+	changes, err := call.Run(view)
 	if err == nil {
 		err = errors.Join(changes.Check(), s.check(changes))
 	}
@@ -163,10 +167,7 @@ func (s *Store) keep(call store.Call, view store.View, changes store.Changes) st
 	}
 	receipt := store.Receipt{ID: call.ID, Events: recording.Events}
 	for _, change := range changes.Rows {
-		row := s.put(change)
-		if !change.Gone {
-			receipt.Rows = append(receipt.Rows, row)
-		}
+		s.put(change)
 	}
 	for _, count := range changes.Counts {
 		topic := events.TopicEntity(count.Topic)
@@ -184,27 +185,40 @@ func (s *Store) keep(call store.Call, view store.View, changes store.Changes) st
 			s.keys[key.Key] = key.Row
 		}
 	}
+	for _, change := range changes.Rows {
+		if !change.Gone {
+			receipt.Rows = append(receipt.Rows, given(s.withPayload(s.rows[change.Row.Entity])))
+		}
+	}
 	return receipt
 }
 
-// put replaces an entity's row and gives it back with its payload.
-func (s *Store) put(change store.Change) store.Row {
+// put replaces an entity's row.
+func (s *Store) put(change store.Change) {
 	row := change.Row
 	old, existed := s.rows[row.Entity]
 	if existed {
 		s.unindex(old)
 	}
 	if change.Payload != nil {
-		s.payloads[row.Entity.ID] = *change.Payload
+		s.payloads[row.Entity.ID] = store.Payload{Salt: change.Payload.Salt, Bytes: bytes.Clone(change.Payload.Bytes)}
 	}
 	if change.Gone {
 		delete(s.rows, row.Entity)
-		return row
+		return
 	}
-	row.Running = old.Running
+	row.Running, row.Fields, row.Payload = old.Running, bytes.Clone(row.Fields), nil
 	s.rows[row.Entity] = row
 	s.index(row)
-	return s.withPayload(row)
+}
+
+// given is a kept row for a caller, who then owns it.
+func given(row store.Row) store.Row {
+	row.Fields = bytes.Clone(row.Fields)
+	if row.Payload != nil {
+		row.Payload.Bytes = bytes.Clone(row.Payload.Bytes)
+	}
+	return row
 }
 
 func (s *Store) withPayload(row store.Row) store.Row {

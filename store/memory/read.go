@@ -22,8 +22,8 @@ func (s *Store) Head(ctx context.Context) (store.Cursor, error) {
 	return store.CursorAt(s.id, int64(len(s.log))), nil
 }
 
-// Cursor is the place behind an event of this store.
-func (s *Store) Cursor(r events.Recorded) store.Cursor { return store.CursorAt(s.id, r.Position) }
+// After implements store.Store.
+func (s *Store) After(r events.Recorded) store.Cursor { return store.CursorAt(s.id, r.Position) }
 
 // Read implements store.Store.
 func (s *Store) Read(ctx context.Context, after store.Cursor, f store.Filter) iter.Seq2[events.Recorded, error] {
@@ -145,18 +145,18 @@ func (s *Store) entities(ctx context.Context, f store.RowFilter) ([]events.Entit
 	}
 	defer s.mu.Unlock()
 	if len(f.Entities) > 0 {
-		return slices.SortedFunc(slices.Values(f.Entities), events.Entity.Compare), nil
+		return slices.Compact(slices.SortedFunc(slices.Values(f.Entities), events.Entity.Compare)), nil
 	}
 	var list []events.Entity
 	if f.Worker != (events.ID{}) {
 		for _, row := range take(s.running[events.WorkerEntity(f.Worker)], len(s.rows), nil) {
 			list = append(list, row.Entity)
 		}
-		return list, nil
-	}
-	for entity, row := range s.rows {
-		if (f.Kind == events.KindNone || entity.Kind == f.Kind) && (f.Topic == "" || row.Topic == f.Topic) {
-			list = append(list, entity)
+	} else {
+		for entity, row := range s.rows {
+			if wanted(f, row) {
+				list = append(list, entity)
+			}
 		}
 	}
 	slices.SortFunc(list, events.Entity.Compare)
@@ -171,13 +171,18 @@ func (s *Store) rowsOf(ctx context.Context, entities []events.Entity, f store.Ro
 	var rows []store.Row
 	for _, entity := range entities {
 		row, ok := s.rows[entity]
-		if !ok {
+		if !ok || !wanted(f, row) {
 			continue
 		}
 		if f.Payloads {
 			row = s.withPayload(row)
 		}
-		rows = append(rows, row)
+		rows = append(rows, given(row))
 	}
 	return rows, nil
+}
+
+func wanted(f store.RowFilter, row store.Row) bool {
+	return (f.Kind == events.KindNone || row.Entity.Kind == f.Kind) && (f.Topic == "" || row.Topic == f.Topic) &&
+		(f.Worker == events.ID{} || row.Worker == f.Worker)
 }

@@ -1,0 +1,197 @@
+package store_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+	"github.com/google/uuid"
+)
+
+// minted is a UUIDv7 of a time.
+func minted(at time.Time) store.CommitID {
+	id := uuid.Must(uuid.NewV7())
+	ms := at.UnixMilli()
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
+	return id
+}
+
+func TestCheckID(t *testing.T) {
+	now := time.UnixMilli(1_780_000_000_123).UTC()
+	for _, test := range []struct {
+		name string
+		id   store.CommitID
+		want string // in the error; empty: none
+	}{
+		{"now", minted(now), ""},
+		{"at the horizon", minted(now.Add(-store.Horizon)), ""},
+		{"behind the horizon", minted(now.Add(-store.Horizon - time.Millisecond)), "2026-05-27T20:26:40Z"},
+		{"of a clock that runs ahead", minted(now.Add(time.Hour)), ""},
+		{"zero", store.CommitID{}, "version 7"},
+		{"random", uuid.New(), "version 7"},
+	} {
+		err := store.CheckID(test.id, now)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want one with %q", test.name, err, test.want)
+		}
+		if errors.Is(err, store.ErrExpired) != (test.name == "behind the horizon") {
+			t.Errorf("%s: error %v", test.name, err)
+		}
+	}
+	if at := store.MintedAt(minted(now)); !at.Equal(now) {
+		t.Errorf("minted at %s, want %s", at, now)
+	}
+}
+
+// moved is a topic's change by events that have these versions.
+func moved(from, to int, versions ...int) store.Change {
+	c := store.Change{From: from, Row: store.Row{Entity: events.TopicEntity("a"), Version: to}}
+	for _, v := range versions {
+		c.Transitions = append(c.Transitions, events.Transition{Event: &events.TopicPaused{}, Version: v})
+	}
+	return c
+}
+
+func TestCheck(t *testing.T) {
+	payload := func(n int) store.Change {
+		c := moved(0, 1, 1)
+		c.Payload = &store.Payload{Bytes: make([]byte, n)}
+		return c
+	}
+	named := func(n int) store.Change {
+		c := moved(0, 1, 1)
+		c.Row.Entity.Name = strings.Repeat("n", n)
+		return c
+	}
+	inTopic := moved(0, 1, 1)
+	inTopic.Row.Topic = strings.Repeat("n", store.MaxName+1)
+	rows := func(list ...store.Change) store.Changes { return store.Changes{Rows: list} }
+	key := func(topic, name int) store.Changes {
+		return store.Changes{Keys: []store.KeyChange{{Key: store.Key{Topic: strings.Repeat("t", topic), Name: strings.Repeat("k", name)}}}}
+	}
+	for _, test := range []struct {
+		name    string
+		changes store.Changes
+		want    string // in the error; empty: none
+		large   bool
+	}{
+		{"nothing", store.Changes{}, "", false},
+		{"a new entity", rows(moved(0, 1, 1)), "", false},
+		{"several events", rows(moved(3, 5, 4, 5)), "", false},
+		{"a refusal between", rows(moved(3, 5, 4, 0, 5)), "", false},
+		{"a refusal alone", rows(moved(3, 3, 0)), "", false},
+		{"a version left out", rows(moved(3, 5, 5)), "topic/a: version 5 follows 3", false},
+		{"a version twice", rows(moved(3, 4, 4, 4)), "topic/a: version 4 follows 4", false},
+		{"a row ahead of its events", rows(moved(3, 5, 4)), "lead to version 4, its row has 5", false},
+		{"one bad among good ones", rows(moved(0, 1, 1), moved(3, 5, 4)), "its row has 5", false},
+		{"the largest payload", rows(payload(store.MaxPayload)), "", false},
+		{"a larger payload", rows(payload(store.MaxPayload + 1)), "16777217 bytes, at most 16777216", true},
+		{"the longest name", rows(named(store.MaxName)), "", false},
+		{"a longer name", rows(named(store.MaxName + 1)), "201 bytes, at most 200", true},
+		{"a longer name of a message's topic", rows(inTopic), "201 bytes, at most 200", true},
+		{"the longest key", key(store.MaxName, store.MaxName), "", false},
+		{"a longer key", key(1, store.MaxName+1), "201 bytes, at most 200", true},
+		{"a longer topic of a key", key(store.MaxName+1, 1), "201 bytes, at most 200", true},
+		{"the most events", rows(moved(0, 0, make([]int, store.MaxEvents)...)), "", false},
+		{"more events, over several rows", rows(moved(0, 0, make([]int, store.MaxEvents)...), moved(0, 1, 1)), "10001 events, at most 10000", true},
+	} {
+		err := test.changes.Check()
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want one with %q", test.name, err, test.want)
+		}
+		if errors.Is(err, store.ErrTooLarge) != test.large {
+			t.Errorf("%s: error %v, too large: want %t", test.name, err, test.large)
+		}
+	}
+}
+
+func TestRunRefusesWhatPanics(t *testing.T) {
+	call := put("a")
+	if changes, err := call.Run(store.View{}); err != nil || len(changes.Rows) != 1 {
+		t.Errorf("changes %+v, error %v", changes, err)
+	}
+	call.Fn = func(store.View) (store.Changes, error) { panic("out of its mind") }
+	changes, err := call.Run(store.View{})
+	if !changes.Empty() || err == nil {
+		t.Fatalf("changes %+v, error %v", changes, err)
+	}
+	for _, want := range []string{"out of its mind", call.ID.String(), "check_test.go"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not say %q", err, want)
+		}
+	}
+}
+
+func TestWakes(t *testing.T) {
+	row := func(r store.Row) store.Changes { return store.Changes{Rows: []store.Change{{Row: r}}} }
+	message := store.Row{Entity: events.MessageEntity(uuid.New())}
+	queued := message
+	queued.DueAt = time.UnixMicro(1)
+	for _, test := range []struct {
+		name    string
+		changes store.Changes
+		want    bool
+	}{
+		{"nothing", store.Changes{}, false},
+		{"a message that ended", row(message), false},
+		{"a message in its queue", row(queued), true},
+		{"a worker", row(store.Row{Entity: events.WorkerEntity(uuid.New())}), false},
+		{"a topic", row(store.Row{Entity: events.TopicEntity("a")}), true},
+		{"a slot taken", store.Changes{Counts: []store.Count{{Topic: "a", Delta: 1}}}, false},
+		{"a slot given back", store.Changes{Counts: []store.Count{{Topic: "a", Delta: 1}, {Topic: "b", Delta: -1}}}, true},
+	} {
+		if got := test.changes.Wakes(); got != test.want {
+			t.Errorf("%s: wakes %t, want %t", test.name, got, test.want)
+		}
+	}
+}
+
+func TestCursor(t *testing.T) {
+	mine, other := uuid.New(), uuid.New()
+	for _, test := range []struct {
+		cursor store.Cursor
+		want   int64
+		fault  string // in the error; empty: none
+	}{
+		{"", 0, ""},
+		{store.CursorAt(mine, 0), 0, ""},
+		{store.CursorAt(mine, 1<<63-1), 1<<63 - 1, ""},
+		{store.CursorAt(other, 1), 0, other.String()},
+		{store.CursorAt(mine, -1), 0, "not a cursor"},
+		{store.CursorAt(mine, 1) + "0000000000000000000", 0, "not a cursor"},
+		{"12", 0, "not a cursor"},
+		{"@", 0, "not a cursor"},
+		{"é\n@1", 0, `\n`},
+	} {
+		got, err := test.cursor.Position(mine)
+		if got != test.want || (err == nil) != (test.fault == "") || err != nil && !strings.Contains(err.Error(), test.fault) {
+			t.Errorf("%q: position %d, error %v, want %d and %q", test.cursor, got, err, test.want, test.fault)
+		}
+	}
+}
+
+func TestRecord(t *testing.T) {
+	now := time.UnixMicro(1_780_000_000_123_456).UTC()
+	call := put("a")
+	changes := store.Changes{Rows: []store.Change{moved(0, 2, 1, 2), moved(2, 2, 0)}}
+	r := store.Record(call, changes, now)
+	r.Place(41)
+	if r.Commit.ID != call.ID || r.Commit.Count != 3 || !r.Commit.At.Equal(now) {
+		t.Errorf("commit: %+v", r.Commit)
+	}
+	decoded, err := events.DecodeCommit(r.Commit, r.Stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := new(events.Names)
+	for i, e := range r.Events {
+		if e.Position != int64(41+i) || names.Line(e) != names.Line(decoded[i]) || e.Commit.Checksum != r.Commit.Checksum {
+			t.Errorf("event %d is %s, stored as %s", i, names.Line(e), names.Line(decoded[i]))
+		}
+	}
+}
