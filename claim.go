@@ -154,11 +154,13 @@ func (inc *incarnation) handle(ctx context.Context, d delivery) {
 	if jitterErr != nil {
 		inc.log.ErrorContext(ctx, "no randomness for a retry's delay", "error", jitterErr)
 	}
-	if err != nil {
+	command := verdict(ctx, d, err, jitter)
+	switch command.(type) {
+	case fsm.FailMessage, fsm.DeadLetterMessage:
 		inc.log.WarnContext(ctx, "handler failed", "message", d.message.ID, "topic", d.message.Topic,
 			"attempt", d.message.Attempt, "error", err)
 	}
-	inc.finish(d, verdict(ctx, d, err, jitter))
+	inc.finish(d, command)
 }
 
 // finish queues a result to be settled.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/internal/calls"
 	"github.com/foundling-go/foundling/store"
@@ -84,16 +85,22 @@ func (inc *incarnation) settle(ctx context.Context, page []result, quota *refusa
 		command.Items = append(command.Items, fsm.Settlement{ID: r.id, Command: r.command})
 	}
 	var refusals *[]*fsm.Refusal
-	_, err := inc.client.decide(ctx, func(o calls.Origin) (call store.Call) {
+	receipt, err := inc.client.decide(ctx, func(o calls.Origin) (call store.Call) {
 		call, refusals = calls.Settle(o, command, known)
 		return call
 	})
 	if err != nil {
 		return err
 	}
+	for _, r := range receipt.Events {
+		if refused, ok := r.Event.(*events.MessageRefused); ok {
+			quota.left--
+			quota.unrecorded -= 1 + refused.Unrecorded
+		}
+	}
 	for _, r := range *refusals {
 		if r != nil {
-			quota.count()
+			quota.unrecorded++
 			inc.log.WarnContext(ctx, "result was refused", "message", r.Entity.ID, "command", r.Command, "state", r.State,
 				"reason", r.Reason, "sent", r.Sent, "found", r.Found)
 		}
@@ -103,8 +110,8 @@ func (inc *incarnation) settle(ctx context.Context, page []result, quota *refusa
 
 // refusalQuota bounds what a storm of refusals writes to the log.
 type refusalQuota struct {
-	left       int
-	unrecorded int
+	left       int // recordable until the minute is over
+	unrecorded int // refused, and not told by any event yet
 	since      time.Time
 }
 
@@ -112,16 +119,6 @@ func (q *refusalQuota) renew(now time.Time) {
 	if now.Sub(q.since) >= time.Minute {
 		q.left, q.since = refusalsPerMinute, now
 	}
-}
-
-// count follows what the rules did with one refusal: recorded while there was room, counted beyond.
-func (q *refusalQuota) count() {
-	if q.left > 0 {
-		q.left--
-		q.unrecorded = 0
-		return
-	}
-	q.unrecorded++
 }
 
 // sleep waits, and reports whether the context was still going on at the end of it.

@@ -2,7 +2,6 @@
 package calls
 
 import (
-	"fmt"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
@@ -170,17 +169,4 @@ func refusing(call store.Call, rule func(fsm.Held) (fsm.Outcome, []*fsm.Refusal,
 		return outcome, err
 	})
 	return call, refusals
-}
-
-// Message gives back the message that a row keeps.
-func Message(row store.Row) (fsm.Message, error) {
-	v, err := fsm.ReadValue(row.Entity, row.Version, row.Fields)
-	if err != nil {
-		return fsm.Message{}, err
-	}
-	m, ok := v.(*fsm.Message)
-	if !ok {
-		return fsm.Message{}, fmt.Errorf("%s: want a message", row.Entity)
-	}
-	return *m, nil
 }

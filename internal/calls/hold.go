@@ -73,15 +73,6 @@ func pages[K comparable](to map[K][]fsm.Message, from map[K][]store.Row) error {
 	return nil
 }
 
-// Value gives back the state that a row keeps.
-func Value(row store.Row) (fsm.Value, error) {
-	v, err := fsm.ReadValue(row.Entity, row.Version, row.Fields)
-	if t, ok := v.(*fsm.Topic); ok && err == nil {
-		t.Running = row.Running
-	}
-	return v, err
-}
-
 // Fold gives the state that an entity's whole history leads to, every step of it checked.
 func Fold(entity events.Entity, history []events.Recorded) (fsm.Value, error) {
 	v, err := fsm.NewValue(entity)
@@ -115,21 +106,4 @@ func Changes(outcome fsm.Outcome) store.Changes {
 		})
 	}
 	return changes
-}
-
-// Row is what an engine keeps of a value.
-func Row(v fsm.Value) store.Row {
-	version, state := v.At()
-	row := store.Row{Entity: v.Entity(), Version: version, State: state, Fields: events.AppendFields(nil, v)}
-	switch v := v.(type) {
-	case *fsm.Message:
-		row.Topic, row.Priority = v.Topic, v.Priority
-		row.Worker, row.ClaimedAt, row.Counted = v.Worker, v.ClaimedAt, v.Counted
-		if v.State == events.Queued {
-			row.DueAt = v.DueAt
-		}
-	case *fsm.Topic:
-		row.Running = v.Running
-	}
-	return row
 }

@@ -23,18 +23,22 @@ var ours = map[string][]string{
 	"projections/metrics":  {"events", "store", "projections", "projections/findings"},
 	"projections/replay":   {"events", "fsm", "store", "projections", "internal/calls"},
 	"reaper":               {"fsm", "store", "events", "internal/calls"},
-	".":                    {"events", "fsm", "store", "projections", "reaper", "internal/calls"},
+	".":                    {"events", "fsm", "store", "projections", "reaper", "internal/calls", "internal/mint"},
 	"foundlingtest":        {".", "store/memory"},
 	"cmd/…":                {"…"},
-	"examples/…":           {".", "foundlingtest", "events", "store/memory", "store/sqlite", "store/postgres"},
+	"examples/…":           {".", "foundlingtest", "events", "store/memory", "store/sqlite", "store/postgres"}, // what users may
 	"internal/calls":       {"events", "fsm", "store"},
 	"internal/child":       {},
 	"internal/corpus":      {"events", "fsm"}, // a sample finds the state that the table lets it start from
 	"internal/lines":       {"events", "store"},
+	"internal/mint":        {},
 	"internal/model":       {"…"},
 	"internal/scenario":    {"…"},
 	"internal/testreport":  {},
 	"internal/tidy":        {},
+
+	// A busy store for the tests of the folds, which all fold the same one.
+	"projections/internal/history": {"events", "fsm", "store", "store/memory", "internal/calls"},
 }
 
 // theirs says which of our packages may import a library, outside their tests and in them. A library stands for all packages
@@ -46,6 +50,7 @@ var theirs = map[string][]string{
 	"github.com/jackc/pgx/v5":             {"store/postgres"},
 	"github.com/pressly/goose/v3":         {"store/sqlite", "store/postgres"},
 	"github.com/gofrs/flock":              {"store/sqlite"},
+	"github.com/tidwall/btree":            {"store/memory"},
 	"github.com/cenkalti/backoff/v5":      {".", "store/sqlite", "store/postgres"},
 	"github.com/spf13/cobra":              {"cmd/…"},
 	"github.com/spf13/pflag":              {"cmd/…"},
