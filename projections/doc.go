@@ -1,0 +1,15 @@
+// Package projections says what recorded events add up to: how deep each topic is, who holds what, what became of one message.
+//
+// A projection is a plain value. Its Apply takes one recorded event after the other, fails at nothing and asks nothing of the world: an
+// event of an unknown type, or of something whose beginning was never seen, is passed over, and so is one that was applied before.
+// Its readers give copies. The same numbers stand behind the progress of a run, the status page and the metrics, so that these cannot
+// disagree.
+//
+//	var topics projections.Topics
+//	err := projections.Follow(store.Read(ctx, "", store.Filter{}), &topics)
+//
+// Memory is proportional to what is open, not to history: a message that has ended leaves the maps, a dead letter stays since it can be
+// redriven, and a worker leaves when it has stopped and holds nothing.
+//
+// A projection is not safe for concurrent use; its caller serializes Apply and the readers.
+package projections

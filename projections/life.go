@@ -1,0 +1,123 @@
+package projections
+
+import (
+	"slices"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+)
+
+// Life is what became of one message, step by step. Make it with [NewLife].
+type Life struct {
+	asOf    Mark
+	summary Summary
+	entries []Entry
+	dueAt   time.Time // as its last enqueueing or redriving left it
+}
+
+// Summary is a message's life in one look.
+type Summary struct {
+	ID         events.ID
+	Topic      string
+	State      events.State
+	Reason     events.Reason // why it is in that state, where the state alone does not say so
+	EnqueuedAt time.Time
+	ChangedAt  time.Time     // when it came to that state
+	ReadyAt    time.Time     // from when on it can be claimed; zero while it is not queued
+	Claim      Claim         // the open one; zero while there is none
+	Attempts   int           // claims ever made
+	Waited     time.Duration // in all, from when it could be claimed until it was
+	Ran        time.Duration // in all, over claims that have ended
+}
+
+// Entry is one step of a message's life. What is zero does not apply to it.
+type Entry struct {
+	events.Recorded
+	Attempt int           // the claim that this step begins, continues or ends
+	Worker  events.ID     // who holds or held that claim; of a refusal, who sent it
+	By      string        // the operator who asked for it
+	Waited  time.Duration // of a claim: how long the message could have been claimed before
+	Ran     time.Duration // of the end of a claim: how long it was open
+	DueAt   time.Time     // of what puts it in its queue: not claimed before; zero is at once
+	Reason  events.Reason
+	Error   string // the handler's
+	Detail  string // the operator's words
+}
+
+// NewLife is a message's life before its beginning.
+func NewLife(id events.ID) *Life { return &Life{summary: Summary{ID: id}} }
+
+// Apply takes the next event. Those of others are passed over.
+func (l *Life) Apply(r events.Recorded) {
+	if !l.asOf.pass(r) || r.Entity != events.MessageEntity(l.summary.ID) {
+		return
+	}
+	entry := Entry{Recorded: r}
+	if e, ok := r.Event.(*events.MessageRefused); ok {
+		entry.Worker, entry.Reason = e.Sender, e.Reason
+	} else {
+		entry.Attempt, entry.Worker = l.summary.Claim.Attempt, l.summary.Claim.Worker
+		l.explain(&entry)
+		l.move(&entry)
+	}
+	l.entries = append(l.entries, entry)
+}
+
+// explain says who asked for a step and why, and when the message is due after it.
+func (l *Life) explain(entry *Entry) {
+	switch e := entry.Event.(type) {
+	case *events.MessageEnqueued:
+		l.summary.Topic, l.summary.EnqueuedAt, l.dueAt = e.Topic, entry.At(), e.DueAt
+	case *events.MessageRequeued:
+		entry.Reason, entry.Error, entry.By, entry.Detail = e.Reason, e.Error, e.By, e.Detail
+		if !e.DueAt.IsZero() {
+			l.dueAt = e.DueAt
+		}
+	case *events.MessageOrphaned:
+		entry.Reason = e.Evidence.Reason
+	case *events.MessageDeadLettered:
+		entry.Reason, entry.Error, entry.By, entry.Detail = e.Reason, e.Error, e.By, e.Detail
+	case *events.MessageCancelled:
+		entry.Reason, entry.By, entry.Detail = e.Reason, e.By, e.Detail
+	case *events.MessageRedriven:
+		entry.By, entry.Detail = e.By, e.Detail
+		l.dueAt = entry.At()
+	}
+}
+
+// move brings the summary to the state after a step, and tells how long the state before it lasted.
+func (l *Life) move(entry *Entry) {
+	s, at := &l.summary, entry.At()
+	if claimed(entry.From) && !claimed(entry.To) {
+		entry.Ran = since(s.Claim.At, at)
+		s.Ran += entry.Ran
+		s.Claim = Claim{}
+	}
+	if e, ok := entry.Event.(*events.MessageClaimed); ok {
+		entry.Attempt, entry.Worker, entry.Waited = e.Attempt, e.Worker, since(s.ReadyAt, at)
+		s.Claim, s.Attempts = claimOf(entry.Recorded, e), e.Attempt
+		s.Waited += entry.Waited
+	}
+	if _, ok := entry.Event.(*events.MessageCounted); ok {
+		s.Claim.Counted = true
+	}
+	s.ReadyAt = time.Time{}
+	if entry.To == events.Queued {
+		s.ReadyAt = at
+		if l.dueAt.After(at) {
+			s.ReadyAt, entry.DueAt = l.dueAt, l.dueAt
+		}
+	}
+	if entry.To != entry.From {
+		s.State, s.Reason, s.ChangedAt = entry.To, entry.Reason, at
+	}
+}
+
+// AsOf is the last event that was applied, of whichever message.
+func (l *Life) AsOf() Mark { return l.asOf }
+
+// Entries is the steps in their order. There are none where the log does not know the message.
+func (l *Life) Entries() []Entry { return slices.Clone(l.entries) }
+
+// Summary gives the life in one look. Its state is absent where the log does not know the message.
+func (l *Life) Summary() Summary { return l.summary }

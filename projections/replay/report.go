@@ -1,0 +1,57 @@
+package replay
+
+import (
+	"fmt"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+)
+
+// Options are the settings of Verify. The zero value works.
+type Options struct {
+	// Violations is how many are listed before it gives up; 0 is 100.
+	Violations int
+	// Payloads also reads the payload of every kept message and compares it with what its message.enqueued says of it.
+	Payloads bool
+	// Progress is told now and then how many events have been checked; nil is nobody.
+	Progress func(events int)
+}
+
+const defaultViolations = 100
+
+func (o Options) validate() error {
+	if o.Violations < 0 {
+		return fmt.Errorf("option Violations is %d: want 0 or more", o.Violations)
+	}
+	return nil
+}
+
+// Report is what Verify found.
+type Report struct {
+	Events     int // read and checked
+	Commits    int
+	Entities   int
+	Rows       int          // compared with the log
+	Head       store.Cursor // the log was checked at least up to here
+	Violations []Violation  // in the order in which they were found; empty is clean, for what was checked
+	Unchecked  []string     // what could not be checked, and why; empty where all of it was
+}
+
+// Clean reports whether nothing was found.
+func (r Report) Clean() bool { return len(r.Violations) == 0 }
+
+// Violation is one place where the log is not what the rules lead to, or not what is stored.
+type Violation struct {
+	Entity   events.Entity // zero where what is stored no longer says it
+	Version  int           // of the entity, at the event or in the row that is wrong; 0 where an event moves nothing
+	Position int64         // of the event; of a row that is wrong, of the last event that was read
+	Detail   string
+}
+
+// Text names entity, version and position, and says what is wrong. It is a single line.
+func (v Violation) Text(names *events.Names) string {
+	if v.Entity == (events.Entity{}) {
+		return fmt.Sprintf("position %d: %s", v.Position, v.Detail)
+	}
+	return fmt.Sprintf("%s version %d at position %d: %s", names.Entity(v.Entity), v.Version, v.Position, v.Detail)
+}

@@ -1,0 +1,148 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/store"
+)
+
+// looks is how often Verify waits for the store to stand still for as long as it takes to read the topics.
+const looks = 10
+
+// told is after how many events progress is told.
+const told = 1000
+
+// Verify checks that the log obeys the laws and that it equals the stored state, on a store that may be at work meanwhile.
+//
+// Of the log: positions rise, commits are whole, every entity's versions follow each other by transitions of its table, what has ended
+// does not begin again, a claim's token and attempt are the next, it fits into its topic's limit and records the true running count,
+// and only the open claim is ended. Of the state: every row is what its events lead to, column by column; every open entity has one and
+// nothing else has; every running count is the number of open claims that count.
+//
+// What happens between the reading of the log and that of a row is settled by the entity's own events up to the row's version. The
+// running counts have no version: they are compared while nothing moves, else the report says that they were not.
+//
+// It keeps the open entities in memory, and 4 MiB for those that have ended, and holds nothing in the store. Not checked are keys and
+// the payloads of messages that have ended, which the contract cannot list. That an event is missing which moved nothing and was alone in
+// its commit (a refusal) only the engine can notice, by a gap in its positions.
+//
+// Damage is a violation in the report. An error says that the store could not be read to its end; the report is then what was found
+// until there.
+func Verify(ctx context.Context, s store.Store, o Options) (Report, error) {
+	if err := o.validate(); err != nil {
+		return Report{}, fmt.Errorf("verify: %w", err)
+	}
+	v := newVerifier(s, o)
+	if err := v.verify(ctx); v.damage(err) {
+		v.stop("everything behind the damage: the rest of the log, and rows")
+	} else if err != nil {
+		return v.report, fmt.Errorf("verify: %w", err)
+	}
+	return v.report, nil
+}
+
+// verifier is one verification on its way.
+type verifier struct {
+	store   store.Store
+	options Options
+	report  Report
+	over    bool // nothing more is to be checked
+
+	last        int64 // the position of the last event that was checked
+	seen        int64 // up to where earlier rounds have read the log
+	held        map[events.Entity]*held
+	ended       ended                      // what was held
+	counted     map[string]int             // open claims that count, by topic
+	commits     map[store.CommitID]partial // those of which not all events have come yet
+	broken      map[events.Entity]bool     // a violation was found, and what follows it means nothing: a fault is told once
+	doubtful    map[string]bool            // topics whose count means nothing, since a message of theirs is broken
+	allDoubtful bool                       // one is broken whose topic is not known
+}
+
+// held is an entity that has a row, according to the log.
+type held struct {
+	value fsm.Value
+	rowed bool // its row was seen
+}
+
+// partial is a commit of which events are still to come.
+type partial struct {
+	left int
+	last Violation // what to say of it if they do not
+}
+
+func newVerifier(s store.Store, o Options) *verifier {
+	if o.Violations == 0 {
+		o.Violations = defaultViolations
+	}
+	return &verifier{
+		store: s, options: o, seen: math.MinInt64,
+		held: map[events.Entity]*held{}, ended: newEnded(), counted: map[string]int{}, commits: map[store.CommitID]partial{},
+		broken: map[events.Entity]bool{}, doubtful: map[string]bool{},
+	}
+}
+
+func (v *verifier) verify(ctx context.Context) error {
+	if err := v.follow(ctx); err != nil || v.over {
+		return err
+	}
+	if err := v.rows(ctx); err != nil || v.over {
+		return err
+	}
+	return v.counts(ctx)
+}
+
+// follow checks the log from where the last round ended to its head.
+func (v *verifier) follow(ctx context.Context) error {
+	head, err := v.store.Head(ctx)
+	if err != nil {
+		return err
+	}
+	for r, err := range v.store.Read(ctx, v.report.Head, store.Filter{}) {
+		if err != nil {
+			return err
+		}
+		if r.Position <= v.seen {
+			continue // it came after the head was asked for, and was read with what was before
+		}
+		if err := v.event(ctx, r); err != nil || v.over {
+			return err
+		}
+	}
+	v.incomplete()
+	v.report.Head, v.seen = head, v.last
+	return nil
+}
+
+// damage turns the error of stored bytes that are not what was written into a violation.
+func (v *verifier) damage(err error) bool {
+	var corrupt *events.Corrupt
+	if !errors.As(err, &corrupt) {
+		return false
+	}
+	v.violate(Violation{corrupt.Entity, corrupt.Version, corrupt.Position, corrupt.Detail})
+	return true
+}
+
+// violate lists a violation, and ends the verification when the list is full.
+func (v *verifier) violate(found Violation) {
+	if v.over {
+		return
+	}
+	v.report.Violations = append(v.report.Violations, found)
+	if len(v.report.Violations) == v.options.Violations {
+		v.stop(fmt.Sprintf("everything behind the first %d violations", v.options.Violations))
+	}
+}
+
+func (v *verifier) stop(unchecked string) {
+	if !v.over {
+		v.over = true
+		v.report.Unchecked = append(v.report.Unchecked, unchecked)
+	}
+}
