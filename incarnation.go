@@ -43,9 +43,12 @@ type claim struct {
 
 // runIncarnation is the life of a worker under a new id.
 func runIncarnation(ctx context.Context, w *Worker) error {
-	// What the stop still has to write must not end with the context that asked for it.
+	if ctx.Err() != nil {
+		return nil // stopped before it began
+	}
+	// What a start has begun and what a stop has to write must not end with the context that asked for it.
 	writing := context.WithoutCancel(ctx)
-	id, err := w.client.mint(ctx)
+	id, err := w.client.mint(writing)
 	if err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
@@ -53,7 +56,7 @@ func runIncarnation(ctx context.Context, w *Worker) error {
 		Worker: w, id: id, log: w.log.With("worker", id), names: w.topics(), claims: map[ID]*claim{},
 		freed: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
 	}
-	leave, err := inc.enter(ctx)
+	leave, err := inc.enter(writing)
 	if err != nil {
 		return fmt.Errorf("run worker %s: %w", id, err)
 	}
@@ -103,7 +106,9 @@ func (inc *incarnation) enter(ctx context.Context) (leave func(), err error) {
 	}
 	if heart, ok := store.As[store.Heart](inc.client.store); ok {
 		beat := store.Beat{Worker: inc.id, First: true, Interval: inc.opts.HeartbeatInterval}
-		if _, err := heart.Beat(ctx, beat); err != nil {
+		bounded, cancel := inc.client.within(ctx)
+		defer cancel()
+		if _, err := heart.Beat(bounded, beat); err != nil {
 			leave()
 			return nil, err
 		}

@@ -90,6 +90,10 @@ func (l *ledger) move(m Message, c MessageCommand) (Message, error) {
 	if err != nil {
 		return m, err
 	}
+	if r := l.keyTaken(m, list); r != nil {
+		r.Command = c.Name()
+		return m, r
+	}
 	after := m
 	transitions := make([]events.Transition, len(list))
 	for i, event := range list {
@@ -104,6 +108,20 @@ func (l *ledger) move(m Message, c MessageCommand) (Message, error) {
 		l.key(after)
 	}
 	return after, nil
+}
+
+// keyTaken is the refusal of a message that would open again while another one has its key; nil where it may.
+func (l *ledger) keyTaken(m Message, list []events.Event) *Refusal {
+	if m.Key == "" || m.State != events.DeadLettered || len(list) == 0 {
+		return nil
+	}
+	holder := l.holder(Key{m.Topic, m.Key})
+	if holder.Message == m.ID || !holder.Taken(l.held.Now) {
+		return nil
+	}
+	r := m.refusal("", events.ReasonKeyTaken)
+	r.Detail = "message " + holder.Message.String() + " has its key " + m.Key
+	return r
 }
 
 func slot(m Message) int {

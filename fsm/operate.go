@@ -21,18 +21,7 @@ func (c Operate) Decide(held Held) (Outcome, []*Refusal, error) {
 	l := newLedger(held)
 	refusals := make([]*Refusal, len(c.IDs))
 	for i, id := range c.IDs {
-		m := l.message(id)
-		_, err := m.Decide(c.Command, held.Now)
-		if err == nil && m.Key != "" && m.State == events.DeadLettered {
-			if holder := l.holder(Key{m.Topic, m.Key}); holder.Message != m.ID && holder.Taken(held.Now) {
-				r := m.refusal(c.Name(), events.ReasonKeyTaken)
-				r.Detail = "message " + holder.Message.String() + " has its key " + m.Key
-				err = r
-			}
-		}
-		if err == nil {
-			_, err = l.move(m, c.Command)
-		}
+		_, err := l.move(l.message(id), c.Command)
 		if err != nil && !errors.As(err, &refusals[i]) {
 			return Outcome{}, nil, err
 		}

@@ -1,0 +1,328 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/internal/mint"
+	"github.com/foundling-go/foundling/store"
+	"github.com/foundling-go/foundling/store/faulty"
+)
+
+// World is a store in the middle of a story. It is for one goroutine.
+type World struct {
+	engine store.Store // what the story looks at
+	store  store.Store // what its people use: the engine behind faults
+	fault  atomic.Uint32
+	now    atomic.Int64 // since the start
+	source *mint.Source
+
+	names  *names
+	laws   *laws
+	head   store.Cursor
+	log    []events.Recorded  // positions as ordinals
+	shown  int                // up to where "log" has shown it
+	rows   map[hold]store.Row // of claims, as their workers got them
+	topics map[string]bool    // known to the people, who then stop naming their settings
+	last   []sent
+}
+
+// hold is a claim by what its worker knows of it.
+type hold struct {
+	message events.ID
+	token   events.Token
+}
+
+// sent is a call as it was committed last.
+type sent struct {
+	call    store.Call
+	receipt store.Receipt
+}
+
+// Result is what came of a step.
+type Result struct {
+	Text     string // everything below, as a story prints it
+	Events   []events.Recorded
+	Refusals []*fsm.Refusal
+}
+
+// New begins a story on a new store of the engine, whose files, if it has any, lie in dir.
+func New(ctx context.Context, e Engine, dir string) (*World, error) {
+	w := &World{
+		source: mint.New(rand.NewChaCha8([32]byte{})), names: newNames(), laws: newLaws(),
+		rows: map[hold]store.Row{}, topics: map[string]bool{},
+	}
+	engine, err := e.Open(ctx, dir, w.time)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", e.Name, err)
+	}
+	w.engine = engine
+	w.store = faulty.New(engine, faulty.Only(faulty.Decide, func(faulty.Call) faulty.Fault {
+		return faulty.Fault(w.fault.Swap(uint32(faulty.None)))
+	}))
+	if w.head, err = engine.Head(ctx); err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	return w, nil
+}
+
+// Close closes the store.
+func (w *World) Close() error { return w.engine.Close() }
+
+// time is the story's time.
+func (w *World) time() time.Time { return start.Add(time.Duration(w.now.Load())) }
+
+// mint makes the id of a message, a worker or a commit.
+func (w *World) mint() (events.ID, error) { return w.source.ID(w.time()) }
+
+// Do carries out a step: its line, and the lines of its input. An error says that the step was not understood, that the store failed,
+// or that a law was broken; a refused command is a result.
+func (w *World) Do(ctx context.Context, text, input string) (Result, error) {
+	l, err := parseLine(text)
+	if err != nil {
+		return Result{}, err
+	}
+	if look, ok := looks[l.verb]; ok {
+		shown, err := look(ctx, w, l, input)
+		return Result{Text: shown}, errors.Join(err, l.end())
+	}
+	fault, err := takeFault(l)
+	if err != nil {
+		return Result{}, err
+	}
+	steps, err := w.steps(ctx, l, input)
+	if err != nil {
+		return Result{}, err
+	}
+	w.fault.Store(uint32(fault))
+	if l.verb == "parallel" {
+		return Result{}, w.parallel(ctx, steps)
+	}
+	return w.commit(ctx, steps)
+}
+
+// takeFault reads what is to befall the step's commit.
+func takeFault(l *line) (faulty.Fault, error) {
+	word := strings.ReplaceAll(l.text("fault"), "-", " ")
+	if word == "" {
+		return faulty.None, nil
+	}
+	for _, fault := range []faulty.Fault{faulty.Fail, faulty.LostBefore, faulty.LostAfter, faulty.Late, faulty.Twice} {
+		if word == fault.String() {
+			return fault, nil
+		}
+	}
+	return faulty.None, fmt.Errorf("fault %q: want lost-before, lost-after, late, twice or fail", word)
+}
+
+// steps prepares the calls of a step.
+func (w *World) steps(ctx context.Context, l *line, input string) ([]*step, error) {
+	list := []*line{l}
+	if l.verb == "together" || l.verb == "parallel" {
+		if err := l.end(); err != nil {
+			return nil, err
+		}
+		var err error
+		if list, err = lines(input); err != nil {
+			return nil, err
+		}
+		input = ""
+	}
+	var steps []*step
+	for _, l := range list {
+		prepare, ok := commands[l.verb]
+		if !ok {
+			return nil, fmt.Errorf("step %q is not known", l.verb)
+		}
+		s, err := prepare(ctx, w, l, input)
+		if err = errors.Join(err, l.end()); err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+// commit brings the steps to the store as one commit, looks at what it left in the log, and tells it.
+func (w *World) commit(ctx context.Context, steps []*step) (Result, error) {
+	calls := make([]store.Call, len(steps))
+	for i, s := range steps {
+		calls[i] = s.call
+	}
+	receipts, err := w.settle(ctx, calls)
+	if err != nil {
+		return Result{}, err
+	}
+	fresh, err := w.follow(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	var told []events.Recorded
+	var b strings.Builder
+	result := Result{Events: fresh}
+	w.last = nil
+	for i, receipt := range receipts {
+		told = append(told, receipt.Events...)
+		w.keep(receipt)
+		w.last = append(w.last, sent{calls[i], receipt})
+	}
+	if err := w.same(told, fresh); err != nil {
+		return Result{}, fmt.Errorf("receipt and log differ: %w", err)
+	}
+	for _, r := range fresh {
+		fmt.Fprintln(&b, w.names.text.Line(r))
+	}
+	for i, s := range steps {
+		notes, refusals, err := s.told(w, receipts[i])
+		if err != nil {
+			return Result{}, err
+		}
+		for _, note := range notes {
+			fmt.Fprintln(&b, w.names.plain(note))
+		}
+		for _, r := range refusals {
+			fmt.Fprintln(&b, w.names.plain(r.Error()))
+		}
+		result.Refusals = append(result.Refusals, refusals...)
+	}
+	result.Text = b.String()
+	return result, nil
+}
+
+// keep remembers what a receipt gave of claims and topics, as a worker and a client do.
+func (w *World) keep(receipt store.Receipt) {
+	for _, r := range receipt.Events {
+		if r.Entity.Kind == events.KindTopic {
+			w.topics[r.Entity.Name] = true
+		}
+		e, ok := r.Event.(*events.MessageClaimed)
+		at := slices.IndexFunc(receipt.Rows, func(row store.Row) bool { return row.Entity == r.Entity })
+		if ok && at >= 0 {
+			w.rows[hold{r.Entity.ID, e.Token}] = receipt.Rows[at]
+		}
+	}
+}
+
+// attempts bounds how often a commit is sent.
+const attempts = 5
+
+// settle commits the calls, whatever befalls their answers, as a client does: what is unknown is asked for, and what is certain not to
+// have happened is sent again under a new id.
+func (w *World) settle(ctx context.Context, calls []store.Call) ([]store.Receipt, error) {
+	receipts := make([]store.Receipt, len(calls))
+	open := make([]int, len(calls)) // those without a receipt
+	for i := range open {
+		open[i] = i
+	}
+	for range attempts {
+		batch := make([]store.Call, len(open))
+		for i, at := range open {
+			batch[i] = calls[at]
+		}
+		list, err := w.store.Decide(ctx, batch...)
+		if err == nil {
+			for i, at := range open {
+				receipts[at] = list[i]
+			}
+			return receipts, nil
+		}
+		if errors.Is(err, store.ErrUnknown) {
+			if open, err = w.ask(ctx, calls, receipts, open); err != nil || len(open) == 0 {
+				return receipts, err
+			}
+		} else if !errors.Is(err, faulty.ErrPlanned) {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("no answer after %d attempts", attempts)
+}
+
+// ask asks for the outcome of the open calls. Those that did not happen get a new id and are given back by their places.
+func (w *World) ask(ctx context.Context, calls []store.Call, receipts []store.Receipt, unknown []int) ([]int, error) {
+	var open []int
+	for _, i := range unknown {
+		receipt, committed, err := w.store.Outcome(ctx, calls[i].ID)
+		if err != nil {
+			return nil, fmt.Errorf("outcome: %w", err)
+		}
+		if receipts[i] = receipt; committed {
+			continue
+		}
+		open = append(open, i)
+		if calls[i].ID, err = w.mint(); err != nil {
+			return nil, err
+		}
+	}
+	return open, nil
+}
+
+// parallel sends every step by itself at the same time. What came of them is for the log to tell.
+func (w *World) parallel(ctx context.Context, steps []*step) error {
+	errs := make([]error, len(steps))
+	var all sync.WaitGroup
+	for i, s := range steps {
+		all.Go(func() {
+			receipts, err := w.settle(ctx, []store.Call{s.call})
+			if err == nil {
+				err = receipts[0].Err
+			}
+			var refusal *fsm.Refusal
+			if !errors.As(err, &refusal) {
+				errs[i] = err
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	w.last = nil
+	_, err := w.follow(ctx)
+	return err
+}
+
+// follow reads what is new in the log, names who appears in it and holds it against the laws.
+func (w *World) follow(ctx context.Context) ([]events.Recorded, error) {
+	var fresh []events.Recorded
+	for r, err := range w.engine.Read(ctx, w.head, store.Filter{}) {
+		if err != nil {
+			return nil, fmt.Errorf("read: %w", err)
+		}
+		w.head = w.engine.After(r)
+		r.Position = int64(len(w.log) + 1)
+		w.names.meet(r)
+		w.log = append(w.log, r)
+		fresh = append(fresh, r)
+		if err := w.laws.event(r); err != nil {
+			return nil, fmt.Errorf("%s: %w", w.names.text.Line(r), err)
+		}
+	}
+	return fresh, nil
+}
+
+// same compares events, positions aside.
+func (w *World) same(got, want []events.Recorded) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%d events against %d", len(got), len(want))
+	}
+	for i := range got {
+		a, b := got[i], want[i]
+		a.Position, b.Position = 0, 0
+		if x, y := w.names.text.Line(a), w.names.text.Line(b); x != y || a.Commit.Checksum != b.Commit.Checksum {
+			return fmt.Errorf("%q against %q", x, y)
+		}
+	}
+	return nil
+}
+
+// ID is the id that a name stands for, made up where nobody has it.
+func (w *World) ID(name string) (events.ID, error) { return w.names.id(name) }
