@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/foundling-go/foundling"
+	"github.com/foundling-go/foundling/internal/child"
+)
+
+// maxTail is how much of the end of a child's output its error keeps, in bytes.
+const maxTail = 1 << 10
+
+// commander runs a command once for each message. Its handle may be called from many goroutines.
+type commander struct {
+	template child.Template
+	runner   *child.Runner
+	out      *console
+}
+
+func newCommander(template child.Template, runner *child.Runner, out *console) *commander {
+	return &commander{template: template, runner: runner, out: out}
+}
+
+// handle is the handler of a message: nil when the command ended well and all its output is written, so that nothing is completed that
+// was not printed. How the child failed is the error, with the end of its output. A payload that no command line can carry is
+// dead-lettered. Trouble of this machine (the command cannot be started, its output cannot be held or written) is not the message's:
+// console.broken is told, and the message is given back.
+func (c *commander) handle(ctx context.Context, m foundling.Message[[]byte]) error {
+	spec, err := c.template.Fill(m.Payload)
+	if err != nil {
+		return foundling.DeadLetter(err)
+	}
+	spec.Env = []string{
+		"FOUNDLING_MESSAGE=" + m.ID.String(),
+		"FOUNDLING_TOKEN=" + strconv.FormatInt(int64(m.Token), 10),
+		"FOUNDLING_ATTEMPT=" + strconv.Itoa(m.Attempt),
+	}
+	result, runErr := c.runner.Run(ctx, spec)
+	defer func() { _ = result.Close() }() // its files have no names: what cannot be dropped goes with the process
+	cause := context.Cause(ctx)
+	if errors.Is(runErr, child.ErrTooLong) {
+		return foundling.DeadLetter(runErr)
+	}
+	if runErr != nil && cause == nil {
+		return c.giveBack(runErr)
+	}
+	if err := c.print(result, cause); err != nil {
+		return c.giveBack(err)
+	}
+	if runErr == nil && result.OK() {
+		return nil
+	}
+	return failure(result, runErr)
+}
+
+// print writes all of a child's output as one piece.
+func (c *commander) print(result child.Result, cause error) error {
+	return c.out.piece(func() error {
+		_, _ = result.WriteStderr(c.out.stderr) // nobody reads it, then
+		if errors.Is(cause, foundling.ErrStopping) || errors.Is(cause, foundling.ErrClaimLost) {
+			return nil // the message runs again, and its output comes whole then
+		}
+		_, err := result.WriteStdout(c.out.stdout)
+		return err
+	})
+}
+
+// giveBack leaves a message to a process that can run it, no attempt spent, and says that this one cannot.
+func (c *commander) giveBack(err error) error {
+	if c.out.broken != nil {
+		c.out.broken(err)
+	}
+	return foundling.Snooze(0)
+}
+
+// failure says how a child failed. One that was told to stop says how it took it; the worker adds why it was told.
+func failure(result child.Result, err error) error {
+	if result.Ended == "" { // the context had ended before it was started
+		return err
+	}
+	if tail := result.Tail(maxTail); tail != "" {
+		return fmt.Errorf("%s: %s", result.Ended, tail)
+	}
+	return errors.New(result.Ended)
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/foundling-go/foundling"
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/internal/lines"
+	"github.com/spf13/cobra"
+)
+
+const (
+	// enqueuePage is how many messages one commit takes at most, and enqueueBytes about how many bytes of payload.
+	enqueuePage  = 500
+	enqueueBytes = 4 << 20
+)
+
+// enqueueOptions is what the flags of enqueue say.
+type enqueueOptions struct {
+	foundling.EnqueueOptions
+	priority string
+	whole    bool
+	nul      bool
+}
+
+func newEnqueue(a *app) *cobra.Command {
+	var o enqueueOptions
+	cmd := &cobra.Command{
+		Use:   "enqueue TOPIC [FILE|-]",
+		Short: "Make messages out of lines, and print their ids",
+		Long: "Each line of FILE, or of standard input, is one message, byte for byte without its line end; empty lines are skipped.\n" +
+			"An id is printed once its message is durable, followed by \"known\" where the key was taken and it is another message's.\n" +
+			"The store is made where it is not there.",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.enqueue(cmd.Context(), o, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Key, "key", "", "a name for the one message, unique among the open ones of the topic")
+	flags.DurationVar(&o.Delay, "delay", 0, "do not handle it before so much time has passed, as in 90s or 2h")
+	flags.StringVar(&o.priority, "priority", "normal", "high, normal or low")
+	flags.IntVar(&o.MaxAttempts, "attempts", 0, "how many attempts it has (default 25)")
+	flags.DurationVar(&o.Timeout, "timeout", 0, "how long one attempt may take (default no bound)")
+	flags.BoolVarP(&o.nul, "null", "0", false, "messages end in a NUL byte instead of a line end")
+	flags.BoolVar(&o.whole, "whole", false, "all of the input is one message, line ends and all")
+	cmd.MarkFlagsMutuallyExclusive("null", "whole")
+	return cmd
+}
+
+func (a *app) enqueue(ctx context.Context, o enqueueOptions, args []string) error {
+	if args[0] == "" {
+		return usage("topic: empty name")
+	}
+	priority, err := events.ParsePriority(o.priority)
+	if err != nil {
+		return usage("--%w", err)
+	}
+	o.Priority = priority
+	if o.Timeout < 0 {
+		return usage("--timeout %s: want 0 or more", o.Timeout)
+	}
+	input, done, err := a.input(args[1:])
+	if err != nil {
+		return err
+	}
+	defer done()
+	s, err := a.openOrMake(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	client, err := foundling.NewClient(s, foundling.ClientOptions{Actor: a.actor("enqueue"), Logger: a.logger()})
+	if err != nil {
+		return err
+	}
+	e := &enqueuer{app: a, client: client, topic: foundling.NewTopic[[]byte](args[0], foundling.TopicOptions{}), opts: o}
+	if o.whole {
+		return e.whole(ctx, input)
+	}
+	return e.lines(ctx, input)
+}
+
+// input is what a FILE argument names; none, or a dash, is standard input.
+func (a *app) input(args []string) (io.Reader, func() error, error) {
+	if len(args) == 0 || args[0] == "-" {
+		return a.stdin, func() error { return nil }, nil
+	}
+	file, err := os.Open(args[0])
+	if err != nil {
+		return nil, nil, usage("%w", err)
+	}
+	return file, file.Close, nil
+}
+
+// enqueuer makes messages of one topic.
+type enqueuer struct {
+	*app
+	client *foundling.Client
+	topic  foundling.Topic[[]byte]
+	opts   enqueueOptions
+	page   []foundling.Draft
+	bytes  int
+}
+
+// whole makes one message of the whole input.
+func (e *enqueuer) whole(ctx context.Context, input io.Reader) error {
+	const most = lines.DefaultMaxBytes
+	payload, err := io.ReadAll(io.LimitReader(input, most+1))
+	if err != nil {
+		return &exitError{exitStore, fmt.Errorf("read input: %w", err)}
+	}
+	if len(payload) > most {
+		return usage("the input has more than the %d bytes a message may have", most)
+	}
+	e.add(payload)
+	return e.commit(ctx)
+}
+
+// lines makes a message of each line. A line that is too long is said and passed over, so that the others are not enqueued twice when
+// it is enqueued by itself.
+func (e *enqueuer) lines(ctx context.Context, input io.Reader) error {
+	o := lines.ReaderOptions{}
+	if e.opts.nul {
+		o.Ending = lines.NUL
+	}
+	reader, err := lines.NewReader(input, o)
+	if err != nil {
+		return err
+	}
+	passedOver := 0
+	for {
+		record, err := reader.Next()
+		var tooLong *lines.TooLongError
+		switch {
+		case errors.As(err, &tooLong):
+			passedOver++
+			fmt.Fprintf(e.stderr, "foundling: not enqueued: %v\n", err)
+		case err == nil:
+			e.add(bytes.Clone(record.Bytes))
+		case err != io.EOF:
+			return errors.Join(&exitError{exitStore, err}, e.commit(ctx))
+		}
+		if e.opts.Key != "" && len(e.page) > 1 {
+			return usage("--key %s is for one message, and the input has more", harmless(e.opts.Key))
+		}
+		if err == io.EOF || e.opts.Key == "" && (e.full() || !reader.Ready()) {
+			if err := e.commit(ctx); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF && passedOver > 0 {
+			return exit(exitUsage)
+		}
+		if err == io.EOF {
+			return nil
+		}
+	}
+}
+
+func (e *enqueuer) add(payload []byte) {
+	e.page = append(e.page, e.topic.Draft(payload, e.opts.EnqueueOptions))
+	e.bytes += len(payload)
+}
+
+func (e *enqueuer) full() bool { return len(e.page) == enqueuePage || e.bytes >= enqueueBytes }
+
+// commit makes the messages of the page durable and prints their ids.
+func (e *enqueuer) commit(ctx context.Context) error {
+	list, err := e.client.EnqueueMany(ctx, e.page...)
+	if err != nil {
+		return err
+	}
+	e.page, e.bytes = e.page[:0], 0
+	var b bytes.Buffer
+	for _, m := range list {
+		b.WriteString(m.ID.String())
+		if m.Known {
+			b.WriteString(" known")
+		}
+		b.WriteByte('\n')
+	}
+	if _, err := e.stdout.Write(b.Bytes()); err != nil {
+		return &exitError{exitStore, fmt.Errorf("print ids, whose messages are enqueued: %w", err)}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+	"github.com/google/uuid"
+)
+
+const (
+	// fewestDigits is the shortest tail that is shown.
+	fewestDigits = 3
+	// spread is how many times more tails there are than messages in the store, so that a tail that was read off one output can be given
+	// to the next command.
+	spread = 64
+	// maxCandidates is how many messages an ambiguous tail names in its error.
+	maxCandidates = 5
+)
+
+// shortIDs shows ids by their ends, all equally long. (Heads of UUIDv7 are alike for a minute.)
+type shortIDs struct{ digits int }
+
+// shorten gives the shortest ids that tell the shown ones apart, and that are likely to be unique in a store of so many messages.
+func shorten(messages int64, shown ...events.ID) *shortIDs {
+	digits := fewestDigits
+	for tails := int64(1) << (4 * fewestDigits); tails/spread < messages && digits < 15; tails <<= 4 {
+		digits++
+	}
+	for ; digits < 2*len(events.ID{}); digits++ {
+		seen := make(map[string]events.ID, len(shown))
+		same := slices.ContainsFunc(shown, func(id events.ID) bool {
+			tail := tailOf(id, digits)
+			other, taken := seen[tail]
+			seen[tail] = id
+			return taken && other != id
+		})
+		if !same {
+			break
+		}
+	}
+	return &shortIDs{digits}
+}
+
+// text is how an id is shown.
+func (s *shortIDs) text(id events.ID) string {
+	if id == (events.ID{}) {
+		return unknown
+	}
+	return "…" + tailOf(id, s.digits)
+}
+
+func tailOf(id events.ID, digits int) string {
+	all := hex.EncodeToString(id[:])
+	return all[len(all)-digits:]
+}
+
+// tail is the end of an id: lower case hex digits. All 32 are a whole id.
+type tail string
+
+// parseTail reads an id or its end, as outputs show it: with or without the sign for what was left out.
+func parseTail(word string) (tail, error) {
+	digits := strings.TrimPrefix(strings.TrimPrefix(word, "…"), "...")
+	digits = strings.ToLower(strings.ReplaceAll(digits, "-", ""))
+	odd := func(r rune) bool { return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'f') }
+	if digits == "" || len(digits) > 32 || strings.ContainsFunc(digits, odd) {
+		return "", usage("message %q: want an id or the end of one, 1 to 32 hex digits", word)
+	}
+	return tail(digits), nil
+}
+
+// resolve finds the messages that the words name, whole ids or ends that no other message of the store has.
+func resolve(ctx context.Context, s store.Store, words ...string) ([]events.ID, error) {
+	tails := make([]tail, len(words))
+	whole := true
+	for i, word := range words {
+		t, err := parseTail(word)
+		if err != nil {
+			return nil, err
+		}
+		tails[i] = t
+		whole = whole && len(t) == 32
+	}
+	if whole {
+		return wholeIDs(ctx, s, tails)
+	}
+	found := make([]candidates, len(tails))
+	for r, err := range s.Read(ctx, "", store.Filter{Types: []events.Type{events.TypeMessageEnqueued}}) {
+		if err != nil {
+			return nil, err
+		}
+		all := hex.EncodeToString(r.Entity.ID[:])
+		for i, t := range tails {
+			if strings.HasSuffix(all, string(t)) {
+				found[i].add(r.Entity.ID)
+			}
+		}
+	}
+	ids := make([]events.ID, len(tails))
+	for i, t := range tails {
+		id, err := found[i].only(t)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+// wholeIDs is the messages with these ids, without a look at others.
+func wholeIDs(ctx context.Context, s store.Store, tails []tail) ([]events.ID, error) {
+	ids := make([]events.ID, len(tails))
+	for i, t := range tails {
+		id, err := uuid.Parse(string(t))
+		if err != nil {
+			return nil, usage("message %s: %w", t, err)
+		}
+		known := false
+		for _, err := range s.Read(ctx, "", store.Filter{Entity: events.MessageEntity(id), Limit: 1}) {
+			if err != nil {
+				return nil, err
+			}
+			known = true
+		}
+		if !known {
+			return nil, notFound("no message %s in this store", id)
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+// candidates is the messages that a tail may mean.
+type candidates struct {
+	count int
+	first []events.ID // at most maxCandidates
+}
+
+func (c *candidates) add(id events.ID) {
+	c.count++
+	if len(c.first) < maxCandidates {
+		c.first = append(c.first, id)
+	}
+}
+
+// only is the one message that a tail names.
+func (c *candidates) only(t tail) (events.ID, error) {
+	switch c.count {
+	case 0:
+		return events.ID{}, notFound("no message of this store ends in %s", t)
+	case 1:
+		return c.first[0], nil
+	}
+	list := make([]string, len(c.first))
+	for i, id := range c.first {
+		list[i] = id.String()
+	}
+	more := ""
+	if n := c.count - len(c.first); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return events.ID{}, usage("%d messages end in %s: %s%s", c.count, t, strings.Join(list, ", "), more)
+}

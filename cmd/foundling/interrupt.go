@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/foundling-go/foundling"
+)
+
+// interrupted is the cause with which a command's context ends when somebody asks the process to end.
+type interrupted struct{ by os.Signal }
+
+func (i *interrupted) Error() string { return "interrupted: " + i.by.String() }
+
+// stopSignals gives a context that ends at the first SIGINT or SIGTERM, to stop in order, and one that ends at the second, to stop at
+// once. A third ends the process as the system does. release lets go of the signals and waits for what watched them.
+func stopSignals(parent context.Context, first func(os.Signal)) (stop, abort context.Context, release func()) {
+	stop, stopNow := context.WithCancelCause(parent)
+	abort, abortNow := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for _, act := range []func(os.Signal){
+			func(s os.Signal) { stopNow(&interrupted{s}); first(s) },
+			func(s os.Signal) { abortNow(&interrupted{s}); signal.Stop(signals) },
+		} {
+			select {
+			case s := <-signals:
+				act(s)
+			case <-over:
+				return
+			}
+		}
+	})
+	return stop, abort, func() {
+		signal.Stop(signals)
+		close(over)
+		watching.Wait()
+		stopNow(nil)
+		abortNow(nil)
+	}
+}
+
+// abortable ends a running handler when abort ends, and gives its message back, no attempt spent.
+func abortable(abort context.Context) foundling.Middleware {
+	return func(ctx context.Context, _ foundling.Message[[]byte], next func(context.Context) error) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(abort, func() { cancel(foundling.ErrStopping) })()
+		err := next(ctx)
+		if err != nil && errors.Is(context.Cause(ctx), foundling.ErrStopping) {
+			return foundling.Snooze(0)
+		}
+		return err
+	}
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/foundling-go/foundling"
+	"github.com/foundling-go/foundling/internal/child"
+	"github.com/foundling-go/foundling/internal/lines"
+	"github.com/spf13/cobra"
+)
+
+const runHelp = `Run COMMAND once for each line of standard input, as xargs does, so that a crash loses nothing.
+
+A line counts as read when it is on disk. {} in any argument of COMMAND is replaced by the line; without one the line is appended. No
+shell is involved. The output of each COMMAND is held and written whole before its line counts as done: what is done was printed. What
+ran when this process was killed, at most -j lines, runs again when the batch is resumed, and may be printed twice.
+
+A line is known by its bytes and by how many equal ones came before it. The same batch with the same input does only what is not done
+yet, in whatever order the lines come, and lines that were added.`
+
+// runFlags are the flags of run.
+type runFlags struct {
+	jobs     int
+	limit    int
+	attempts int
+	timeout  time.Duration
+	keep     time.Duration
+	null     bool
+	stdin    bool
+	resume   string
+
+	jobsGiven bool
+}
+
+func newRun(a *app) *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:     "run [flags] [--] COMMAND [ARG...]",
+		Short:   "Run a command for each line of input; a crash loses nothing",
+		Long:    runHelp,
+		Example: "  ls *.flac | foundling run --batch opus -j 4 -- flac2opus {}\n  foundling run --resume opus",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.jobsGiven = cmd.Flags().Changed("jobs")
+			return a.run(cmd.Context(), f, args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // the flags behind COMMAND are COMMAND's
+	flags.IntVarP(&f.jobs, "jobs", "j", runtime.NumCPU(), "how many COMMANDs run at once in this process")
+	flags.IntVar(&f.limit, "limit", 0, "how many run at once over all processes of the batch; 0 is no limit")
+	flags.IntVar(&f.attempts, "attempts", 1, "how often a line is tried; the delay is 1s, doubling to 1m")
+	flags.DurationVar(&f.timeout, "timeout", 0, "how long one COMMAND may take; 0 is no bound")
+	flags.BoolVarP(&f.null, "null", "0", false, "lines end with a NUL byte, as from find -print0")
+	flags.BoolVar(&f.stdin, "stdin", false, "give each line to COMMAND as its standard input instead of an argument")
+	flags.StringVar(&f.resume, "resume", "", "go on with the batch of this name; needs no input")
+	flags.DurationVar(&f.keep, "keep", 7*24*time.Hour, "finished batches older than this are removed")
+	return cmd
+}
+
+func (f *runFlags) validate(a *app, args []string) error {
+	switch {
+	case f.jobs < 1 || f.jobs > 1000:
+		return usage("-j %d: want 1 to 1000", f.jobs)
+	case f.limit < 0:
+		return usage("--limit %d: want 0 or more", f.limit)
+	case f.attempts < 1:
+		return usage("--attempts %d: want 1 or more", f.attempts)
+	case f.timeout < 0 || f.keep < 0:
+		return usage("--timeout %s, --keep %s: want 0 or more", f.timeout, f.keep)
+	case f.resume != "" && (a.batch != "" || a.store != ""):
+		return usage("--resume %s beside --batch or --store: give one of them", f.resume)
+	case f.resume == "" && a.store == "" && len(args) == 0:
+		return usage("no COMMAND: foundling run [flags] -- COMMAND [ARG with {}]")
+	}
+	return nil
+}
+
+// run is the whole of `foundling run`.
+func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
+	if err := f.validate(a, args); err != nil {
+		return err
+	}
+	if len(args) > 0 { // said once, before any input is read
+		if _, err := child.NewTemplate(args, f.input()); err != nil {
+			return usage("%w", err)
+		}
+	}
+	b, err := a.openBatch(ctx, f, args)
+	if err != nil {
+		return err
+	}
+	defer b.store.Close()
+	if b.plan == nil {
+		return b.alreadyDone(ctx)
+	}
+	template, err := child.NewTemplate(b.plan.Command, b.plan.input())
+	if err != nil {
+		return usage("%w", err)
+	}
+	runner, err := child.New(child.Options{Dir: filepath.Dir(b.path)}) // output that is held must not fill the memory
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	defer runner.Close()
+	return b.work(ctx, template, runner)
+}
+
+func (f *runFlags) input() child.Input {
+	if f.stdin {
+		return child.Stdin
+	}
+	return child.Argument
+}
+
+// work reads the input, if there is any, and handles lines until all are done or somebody interrupts.
+func (b *batch) work(ctx context.Context, template child.Template, runner *child.Runner) error {
+	out := newConsole(b.app.stdout, b.app.stderr)
+	tally := newTally(b)
+	stopping, abort, release := stopSignals(ctx, func(os.Signal) {
+		out.say("interrupted: what runs is finished, nothing more begins; once more aborts")
+	})
+	defer release()
+	working, finish := context.WithCancelCause(stopping)
+	defer finish(nil)
+	out.broken = func(err error) { finish(err) } // this process cannot run lines, or print what they wrote
+	// Whatever ends the work lets go of the batch too: its handler is one of those that the worker waits for.
+	defer context.AfterFunc(working, func() { b.release(false) })()
+
+	reading := b.startReading(stopping, out)
+	worker, err := b.newWorker(newCommander(template, runner, out), reading, tally, abortable(abort))
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(working) }()
+
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWatching()
+	progress := newProgress(b, out, tally)
+	followed := make(chan error, 1)
+	go func() { followed <- progress.follow(watching, reading, func() { finish(nil) }) }()
+
+	err = <-ended // by finish, by an interrupt, or because it could not go on
+	b.release(false)
+	stopWatching()
+	err = errors.Join(err, <-followed, reading.err())
+	if cause := context.Cause(working); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(err, cause)
+	}
+	return b.conclude(context.WithoutCancel(ctx), out, tally, outcome{err: err, interrupted: stopping.Err() != nil, reading: reading})
+}
+
+// newWorker is the worker of this process: lines up to -j at once, and the batch and its input beside them.
+func (b *batch) newWorker(
+	c *commander, reading *reading, tally *tally, abortable foundling.Middleware,
+) (*foundling.Worker, error) {
+	worker, err := foundling.NewWorker(b.client, foundling.WorkerOptions{
+		Concurrency:       b.plan.Jobs + 2,
+		PerTopic:          map[string]int{topicLines: b.plan.Jobs, topicBatch: 1, topicInput: 1},
+		HeartbeatInterval: time.Second,
+		DrainTimeout:      foundling.None,
+		OnSwept:           tally.swept,
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.lines.Handle(worker, c.handle, abortable)
+	b.batches.Handle(worker, b.hold)
+	if reading != nil {
+		b.inputs.Handle(worker, reading.hold)
+	}
+	return worker, nil
+}
+
+// lineReader cuts standard input into lines.
+func (b *batch) lineReader() (*lines.Reader, error) {
+	ending := lines.Newline
+	if b.plan.Null {
+		ending = lines.NUL
+	}
+	return lines.NewReader(b.app.stdin, lines.ReaderOptions{Ending: ending})
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/foundling-go/foundling"
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/internal/child"
+	"github.com/foundling-go/foundling/store"
+	"github.com/foundling-go/foundling/store/sqlite"
+)
+
+// A batch is a store with three topics. Its lines are messages of the first. The batch itself is a message of the second, with the
+// command to run as its payload: it is open as long as there is something left to do, and whoever works on the batch holds it. Reading
+// an input is a message of the third: it is completed when the input has been read to its end.
+const (
+	topicLines = "lines"
+	topicBatch = "batch"
+	topicInput = "input"
+)
+
+// plan is what a batch does: the payload of its message.
+type plan struct {
+	Command  []string      `json:"command"`
+	Jobs     int           `json:"jobs"`
+	Attempts int           `json:"attempts"`
+	Timeout  time.Duration `json:"timeout,omitempty"`
+	Null     bool          `json:"null,omitempty"`
+	Stdin    bool          `json:"stdin,omitempty"`
+}
+
+func (p *plan) input() child.Input { return (&runFlags{stdin: p.Stdin}).input() }
+
+// batch is an open batch.
+type batch struct {
+	app    *app
+	name   string
+	path   string
+	made   bool // its name was made up
+	store  *sqlite.Store
+	client *foundling.Client
+	plan   *plan // nil: all is done, and no input was given
+	reads  bool  // this process reads an input
+
+	created time.Time // when the log began
+	lines   foundling.Topic[[]byte]
+	batches foundling.Topic[json.RawMessage]
+	inputs  foundling.Topic[json.RawMessage]
+
+	ending   chan struct{} // closed when this process lets go of the batch
+	over     sync.Once
+	complete bool // set before ending is closed: all is done
+}
+
+// openBatch opens or makes the batch that the flags name, and learns or records what it does.
+func (a *app) openBatch(ctx context.Context, f *runFlags, args []string) (*batch, error) {
+	b := &batch{app: a, ending: make(chan struct{}), reads: f.resume == "" && len(args) > 0}
+	switch {
+	case f.resume != "":
+		b.name, a.batch = f.resume, f.resume
+	case a.batch != "":
+		b.name = a.batch
+	case a.store == "":
+		b.name, b.made = madeUpName(), true
+		a.batch = b.name
+	}
+	var err error
+	if b.path, err = a.path(); err != nil {
+		return nil, err
+	}
+	if b.name == "" {
+		b.name = strings.TrimSuffix(filepath.Base(b.path), ".db")
+	}
+	a.removeOld(ctx, f.keep, b.path)
+	open := a.openOrMake
+	if f.resume != "" {
+		open = a.openExisting
+	}
+	if b.store, err = open(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.prepare(ctx, f, args); err != nil {
+		return nil, errors.Join(err, b.store.Close())
+	}
+	return b, nil
+}
+
+// prepare records what the batch does, or learns it.
+func (b *batch) prepare(ctx context.Context, f *runFlags, args []string) error {
+	var err error
+	// That a line failed is said by its COMMAND and at the end; what the library warns of otherwise would only be noise between them.
+	logger := slog.New(slog.NewTextHandler(b.app.stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	if b.client, err = foundling.NewClient(b.store, foundling.ClientOptions{Logger: logger}); err != nil {
+		return err
+	}
+	b.batches = foundling.NewTopic[json.RawMessage](topicBatch, foundling.TopicOptions{})
+	b.inputs = foundling.NewTopic[json.RawMessage](topicInput, foundling.TopicOptions{})
+	stored, id, err := b.storedPlan(ctx)
+	if err != nil {
+		return err
+	}
+	b.plan = stored
+	if len(args) > 0 {
+		given := &plan{Command: args, Jobs: f.jobs, Attempts: f.attempts, Timeout: f.timeout, Null: f.null, Stdin: f.stdin}
+		if err := b.record(ctx, given, stored, id); err != nil {
+			return err
+		}
+		b.plan = given
+	}
+	if b.plan == nil {
+		return nil
+	}
+	if f.jobsGiven {
+		b.plan.Jobs = f.jobs
+	}
+	b.lines = foundling.NewTopic[[]byte](topicLines, foundling.TopicOptions{
+		Limit: f.limit, MaxAttempts: b.plan.Attempts, Timeout: b.plan.Timeout,
+		BackoffBase: 500 * time.Millisecond, BackoffMax: time.Minute, // the first delay is twice the base
+	})
+	if f.limit > 0 {
+		settings := foundling.TopicSettings{Limit: f.limit, Reason: "foundling run --limit"}
+		if err := b.client.ConfigureTopic(ctx, topicLines, settings); err != nil {
+			return err
+		}
+	}
+	return b.learnCreated(ctx)
+}
+
+// storedPlan is what the open message of the batch says; nil where the batch is new or done.
+func (b *batch) storedPlan(ctx context.Context) (*plan, foundling.ID, error) {
+	for row, err := range b.store.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Topic: topicBatch, Payloads: true}) {
+		switch {
+		case err != nil:
+			return nil, foundling.ID{}, err
+		case row.State == events.DeadLettered || row.Payload == nil:
+			continue
+		}
+		p := &plan{}
+		if err := json.Unmarshal(row.Payload.Bytes, p); err != nil {
+			return nil, foundling.ID{}, fmt.Errorf("batch %s: message %s: %w", b.name, row.Entity.ID, err)
+		}
+		return p, row.Entity.ID, nil
+	}
+	return nil, foundling.ID{}, nil
+}
+
+// record makes the messages of the batch and of the input that is about to be read. A batch that did something else so far does this
+// from now on.
+func (b *batch) record(ctx context.Context, given, stored *plan, id foundling.ID) error {
+	if stored != nil && !slices.Equal(stored.Command, given.Command) {
+		if err := b.client.Cancel(ctx, "run again with another command", id); err != nil && !errors.As(err, new(*foundling.Refusal)) {
+			return err
+		}
+	}
+	payload, err := json.Marshal(given)
+	if err != nil {
+		return err
+	}
+	drafts := []foundling.Draft{b.batches.Draft(payload, foundling.EnqueueOptions{Key: topicBatch})}
+	if b.reads {
+		drafts = append(drafts, b.inputs.Draft(json.RawMessage(`"standard input"`), foundling.EnqueueOptions{Key: topicInput}))
+	}
+	_, err = b.client.EnqueueMany(ctx, drafts...)
+	return err
+}
+
+// learnCreated finds out when the log began: the ids of lines carry that time, so that they are the same whenever the input is read.
+func (b *batch) learnCreated(ctx context.Context) error {
+	for r, err := range b.store.Read(ctx, "", store.Filter{Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		b.created = r.At()
+	}
+	return nil
+}
+
+// hold is the handler of the batch's message: whoever works on the batch holds it, until all is done or this process lets go.
+func (b *batch) hold(ctx context.Context, _ foundling.Message[json.RawMessage]) error {
+	select {
+	case <-b.ending:
+	case <-ctx.Done():
+	}
+	if b.complete {
+		return nil
+	}
+	return foundling.Snooze(0)
+}
+
+// resumeWith is the command that goes on with the batch.
+func (b *batch) resumeWith() string {
+	if b.app.batch != "" {
+		return "foundling run --resume " + b.name
+	}
+	return "foundling run --store " + b.path
+}
+
+// flag is how other commands name the batch.
+func (b *batch) flag() string {
+	if b.app.batch != "" {
+		return "--batch " + b.name
+	}
+	return "--store " + b.path
+}
+
+var (
+	adjectives = strings.Fields("amber brave brisk calm clever crisp eager early fair fleet gentle glad keen kind late lively loyal lucky mellow merry mild neat noble patient plain proud quick quiet ready rapid sharp silent sober solid steady still stout swift tidy true vivid warm wise")
+	animals    = strings.Fields("badger beaver bison crane curlew deer dove eagle egret falcon ferret finch fox gannet goose hare hawk heron ibex jay kestrel kite lark lynx marten mole moose newt otter owl plover puffin quail raven robin seal shrew siskin sparrow stoat stork swan tern thrush vole wren")
+)
+
+// madeUpName is a name for a batch that was given none.
+func madeUpName() string {
+	pick := func(n int) int {
+		i, err := rand.Int(rand.Reader, big.NewInt(int64(n)))
+		if err != nil {
+			return int(time.Now().UnixNano() % int64(n)) // a name need not be secret
+		}
+		return int(i.Int64())
+	}
+	return fmt.Sprintf("%s-%s-%02d", adjectives[pick(len(adjectives))], animals[pick(len(animals))], pick(100))
+}

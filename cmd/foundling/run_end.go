@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/foundling-go/foundling"
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+	"github.com/foundling-go/foundling/store/sqlite"
+)
+
+// deadShown is how many dead letters the end names.
+const deadShown = 10
+
+// outcome is how this process's part in a batch ended.
+type outcome struct {
+	err         error
+	interrupted bool
+	reading     *reading
+}
+
+// conclude says what became of the batch and gives the exit code.
+func (b *batch) conclude(ctx context.Context, out *console, t *tally, o outcome) error {
+	now := t.now()
+	unread, err := b.unread(ctx)
+	if err != nil {
+		return errors.Join(o.err, err)
+	}
+	if o.interrupted {
+		out.say("%s: %s done · %s to go · resume with: %s", b.name, comma(now.done), comma(now.open()), b.resumeWith())
+		if unread {
+			out.say("%s: the input was not read to its end: give it again to add the rest", b.name)
+		}
+		return exit(exitInterrupted)
+	}
+	if o.err != nil {
+		return fmt.Errorf("%w; resume with: %s", o.err, b.resumeWith())
+	}
+	dead, err := b.dead(ctx)
+	if err != nil {
+		return err
+	}
+	b.sum(out, now, dead)
+	if unread {
+		out.say("%s: the input was not read to its end by a process that is gone: give it again to add the rest", b.name)
+	}
+	if now.dead > 0 || unread || o.reading != nil && o.reading.refused.Load() > 0 {
+		return exit(exitFinding)
+	}
+	return nil
+}
+
+// sum is the last line, with the dead letters below it.
+func (b *batch) sum(out *console, now counted, dead []deadLine) {
+	mark := "✔"
+	if now.dead > 0 {
+		mark = "✖"
+	}
+	parts := []string{fmt.Sprintf("%s completed", comma(now.done))}
+	if now.again > 0 {
+		parts[0] += fmt.Sprintf(", %s of them at a later attempt", comma(now.again))
+	}
+	if now.dead > 0 {
+		parts = append(parts, fmt.Sprintf("%s dead-lettered", comma(now.dead)))
+	}
+	if now.cancelled > 0 {
+		parts = append(parts, fmt.Sprintf("%s cancelled", comma(now.cancelled)))
+	}
+	out.say("%s %s", mark, strings.Join(parts, " · "))
+	if len(dead) == 0 {
+		return
+	}
+	ids := make([]foundling.ID, len(dead))
+	for i, d := range dead {
+		ids[i] = d.id
+	}
+	short := shorten(int64(now.all()), ids...)
+	names := make([]string, len(dead))
+	for i, d := range dead {
+		names[i] = short.text(d.id)
+		out.say("  %s  %s  after %s: %s", names[i], d.line, count(d.attempts, "attempt"), d.why)
+		out.say("      foundling trace %s %s", names[i], b.flag())
+	}
+	if now.dead > len(dead) {
+		out.say("  and %s more: foundling status %s", comma(now.dead-len(dead)), b.flag())
+	}
+	out.say("  again:  foundling redrive %s --reason fixed --yes %s && %s", strings.Join(names, " "), b.flag(), b.resumeWith())
+}
+
+// deadLine is a dead letter as the end shows it.
+type deadLine struct {
+	id        foundling.ID
+	line, why string
+	attempts  int
+}
+
+// dead is the first dead letters of the batch, each with its last error.
+func (b *batch) dead(ctx context.Context) ([]deadLine, error) {
+	var list []deadLine
+	var rows []store.Row
+	for row, err := range b.store.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Topic: topicLines, Payloads: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if row.State == events.DeadLettered {
+			rows = append(rows, row)
+		}
+		if len(rows) == deadShown {
+			break
+		}
+	}
+	for _, row := range rows {
+		d := deadLine{id: row.Entity.ID}
+		if row.Payload != nil {
+			d.line = harmless(string(row.Payload.Bytes))
+		}
+		for r, err := range b.store.Read(ctx, "", store.Filter{Entity: row.Entity}) {
+			if err != nil {
+				return nil, err
+			}
+			switch e := r.Event.(type) {
+			case *events.MessageClaimed:
+				d.attempts = e.Attempt
+			case *events.MessageDeadLettered:
+				d.why = harmless(strings.Join(append([]string{e.Error}, reasonWords(e.Reason)...), " "))
+			}
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+// reasonWords explains a dead letter that has no error of its own.
+func reasonWords(reason events.Reason) []string {
+	if reason == events.ReasonOrphanLimit {
+		return []string{"its process was gone too often"}
+	}
+	return nil
+}
+
+// unread reports whether an input of the batch was not read to its end.
+func (b *batch) unread(ctx context.Context) (bool, error) {
+	for row, err := range b.store.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Topic: topicInput}) {
+		if err != nil {
+			return false, err
+		}
+		if row.State == events.Queued {
+			return true, nil
+		}
+		gone, err := b.store.Gone(ctx, row.Worker) // who reads it may be another process, which goes on
+		if err != nil || len(gone) > 0 {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// alreadyDone is the end of a resume that found nothing to do.
+func (b *batch) alreadyDone(ctx context.Context) error {
+	t := newTally(b)
+	if err := t.catchUp(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(b.app.stderr, "%s: %s completed, nothing left to do\n", b.name, comma(t.now().done))
+	return nil
+}
+
+// removeOld removes finished batches that nobody has touched for longer than keep. What cannot be judged is left alone.
+func (a *app) removeOld(ctx context.Context, keep time.Duration, not string) {
+	dir, err := a.batchDir()
+	if err != nil {
+		return
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.db"))
+	if err != nil {
+		return
+	}
+	for _, path := range files {
+		info, err := os.Stat(path)
+		if err != nil || path == not || time.Since(info.ModTime()) < keep {
+			continue
+		}
+		if finished(ctx, path) {
+			if err := sqlite.Remove(path); err != nil {
+				fmt.Fprintf(a.stderr, "foundling: finished batch %s was not removed: %v\n", path, err)
+			}
+		}
+	}
+}
+
+// finished reports whether a batch has nothing left to do and nobody works on it.
+func finished(ctx context.Context, path string) bool {
+	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return false
+	}
+	defer s.Close()
+	for _, kind := range []events.Kind{events.KindMessage, events.KindWorker} {
+		for row, err := range s.Rows(ctx, store.RowFilter{Kind: kind}) {
+			if err != nil || kind == events.KindMessage {
+				return false
+			}
+			gone, err := s.Gone(ctx, row.Entity.ID)
+			if err != nil || len(gone) == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
