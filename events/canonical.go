@@ -236,8 +236,12 @@ func quoteIfNeeded(s string) string {
 	return s
 }
 
-// quoteUnprintable prints s bare unless something in it could move a terminal.
-func quoteUnprintable(s string) string {
+// Printable is s as one line that cannot move a terminal, at most so many bytes of it (0 is all): as it is where all of it can be printed,
+// else quoted. Every text that comes from a message goes through it on its way to a person.
+func Printable(s string, most int) string {
+	if most > 0 && len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
 	for _, r := range s {
 		if r == utf8.RuneError || !strconv.IsPrint(r) {
 			return strconv.Quote(s)

@@ -253,7 +253,7 @@ func (f *Fields) Raw(name string, v *[]byte) {
 		}
 	case printing:
 		if len(*v) > 0 {
-			f.print(name, quoteUnprintable(string(*v)))
+			f.print(name, Printable(string(*v), 0))
 		}
 	}
 }

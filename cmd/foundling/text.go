@@ -13,19 +13,8 @@ import (
 // maxShown is how many bytes of a stored text a table shows.
 const maxShown = 200
 
-// harmless is a stored text as one line that cannot move a terminal, at most maxShown bytes of it: as it is where all of it can be
-// printed, else quoted. Every text that came from a message or a name goes through it on its way to a person.
-func harmless(s string) string {
-	if len(s) > maxShown {
-		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
-	}
-	for _, r := range s {
-		if r == utf8.RuneError || !strconv.IsPrint(r) {
-			return strconv.Quote(s)
-		}
-	}
-	return s
-}
+// harmless is a stored text on its way to a person.
+func harmless(s string) string { return events.Printable(s, maxShown) }
 
 // absolute is an instant in full, in UTC.
 func absolute(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

@@ -30,7 +30,7 @@ func (l *look) deadLetter(d projections.DeadLetter) Finding {
 	subject := events.MessageEntity(d.Message)
 	text := fmt.Sprintf("%s was dead-lettered after %s (%s)", l.Names.Entity(subject), count(d.Attempts, "attempt"), d.Reason)
 	if d.Error != "" {
-		text += ": " + printable(d.Error)
+		text += ": " + events.Printable(d.Error, longest)
 	}
 	evidence := fmt.Sprintf("dead-lettered %s on %s%s", l.ago(d.At), l.Names.Entity(events.TopicEntity(d.Topic)), at(d.Mark))
 	return Finding{
@@ -75,7 +75,7 @@ func (l *look) refused(sender events.ID, refused []projections.Refusal) Finding 
 	for _, r := range refused[max(0, len(refused)-shown):] {
 		found.Positions = append(found.Positions, r.Position)
 		found.Evidence = append(found.Evidence, fmt.Sprintf("%s: %s with token %d, %s, %s %s%s",
-			l.Names.Entity(events.MessageEntity(r.Message)), printable(r.Command), r.Sent, current(r), r.Reason, l.ago(r.At), at(r.Mark)))
+			l.Names.Entity(events.MessageEntity(r.Message)), events.Printable(r.Command, longest), r.Sent, current(r), r.Reason, l.ago(r.At), at(r.Mark)))
 	}
 	return found
 }

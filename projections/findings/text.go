@@ -63,19 +63,6 @@ func Span(d time.Duration) string {
 // longest is how many bytes of a stored text a finding shows.
 const longest = 200
 
-// printable is a stored text as one line that cannot move a terminal.
-func printable(s string) string {
-	if len(s) > longest {
-		s = strings.ToValidUTF8(s[:longest], "") + "…"
-	}
-	for _, r := range s {
-		if r == utf8.RuneError || !strconv.IsPrint(r) {
-			return strconv.Quote(s)
-		}
-	}
-	return s
-}
-
 // shellWord is s as one word of a POSIX shell. What a shell cannot be given on one line is left out; names and addresses have none of it.
 func shellWord(s string) string {
 	s = strings.Map(func(r rune) rune {

@@ -106,10 +106,10 @@ func (l *look) counting(t projections.Topic) Finding {
 func said(n projections.Notice) string {
 	text := at(n.Mark)
 	if n.By != "" {
-		text = " by " + printable(n.By) + text
+		text = " by " + events.Printable(n.By, longest) + text
 	}
 	if n.Detail != "" {
-		text += ": " + printable(n.Detail)
+		text += ": " + events.Printable(n.Detail, longest)
 	}
 	return text
 }

@@ -67,7 +67,7 @@ func place(w projections.Worker) string {
 	case w.Host == "":
 		return fmt.Sprintf("%d ", w.PID)
 	}
-	return fmt.Sprintf("%d on %s ", w.PID, printable(w.Host))
+	return fmt.Sprintf("%d on %s ", w.PID, events.Printable(w.Host, longest))
 }
 
 // at names the event that shows something.
