@@ -1,0 +1,106 @@
+package sqlite_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/foundling-go/foundling/store"
+	"github.com/foundling-go/foundling/store/sqlite"
+)
+
+// fill enqueues until the store is full, and gives the call that found no room. Everything before it is there, of it nothing is.
+func fill(t *testing.T, s *sqlite.Store) store.Call {
+	t.Helper()
+	for range 10_000 {
+		before, err := s.Head(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := enqueueing("mail", 50)
+		receipts, err := s.Decide(t.Context(), call)
+		if err == nil {
+			err = receipts[0].Err
+		}
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, store.ErrFull) {
+			t.Fatalf("error %v, want %v", err, store.ErrFull)
+		}
+		if after, err := s.Head(t.Context()); err != nil || after != before {
+			t.Fatalf("the head was %s, it is %s: %v", before, after, err)
+		}
+		return call
+	}
+	t.Fatal("the store is never full")
+	return store.Call{}
+}
+
+// whole ends the test unless log and rows agree.
+func whole(t *testing.T, s *sqlite.Store) {
+	t.Helper()
+	messages, rows := 0, 0
+	for r, err := range s.Read(t.Context(), "", store.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Version == 1 && !r.Entity.Kind.Named() {
+			messages++
+		}
+	}
+	for row, err := range s.Rows(t.Context(), store.RowFilter{Topic: "mail", Payloads: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.Payload == nil {
+			t.Fatalf("%s has no payload", row.Entity)
+		}
+		rows++
+	}
+	if messages != rows || rows == 0 {
+		t.Fatalf("%d messages in the log, %d rows", messages, rows)
+	}
+}
+
+func TestFullStoreGoesOnOnceThereIsRoom(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "store.db"), sqlite.Options{})
+	if err := s.OnWriter("PRAGMA max_page_count = 200"); err != nil {
+		t.Fatal(err)
+	}
+	call := fill(t, s)
+	whole(t, s)
+	if _, err := s.Decide(t.Context(), call); !errors.Is(err, store.ErrFull) {
+		t.Fatalf("error %v, want %v", err, store.ErrFull)
+	}
+	if err := s.OnWriter("PRAGMA max_page_count = 1000000"); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(commit(t, s, call).Events); n != 50 {
+		t.Fatalf("%d events, want 50", n)
+	}
+	whole(t, s)
+}
+
+func TestBytesPerEvent(t *testing.T) {
+	for _, c := range []struct{ batch, jobs, most int }{{100, 3000, 200}, {1, 300, 400}} {
+		path := filepath.Join(t.TempDir(), fmt.Sprintf("%d.db", c.batch))
+		s := open(t, path, sqlite.Options{Synchronous: sqlite.SynchronousNormal})
+		if err := s.OnWriter("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+			t.Fatal(err)
+		}
+		before := size(t, path)
+		for range c.jobs / c.batch {
+			lives(t, s, c.batch)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		each := float64(size(t, path)-before) / float64(3*c.jobs)
+		t.Logf("batches of %d: %.1f bytes of file for each event of a life", c.batch, each)
+		if each > float64(c.most) {
+			t.Errorf("batches of %d: %.1f bytes for each event, at most %d", c.batch, each, c.most)
+		}
+	}
+}

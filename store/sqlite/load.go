@@ -1,0 +1,189 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+)
+
+// This file brings into an overlay what a commit's calls need, for all of them in few queries.
+
+// prefetch reads what the calls name by id.
+func (o *overlay) prefetch(calls []store.Call) error {
+	var ids []any
+	for i := range calls {
+		ids = append(ids, calls[i].ID[:])
+		need := &calls[i].Need
+		for _, entity := range need.Held {
+			o.blank(entity)
+		}
+		for j := range need.Known {
+			o.blank(need.Known[j].Entity)
+		}
+		for _, page := range need.Claim {
+			o.blank(events.TopicEntity(page.Topic))
+		}
+		for _, page := range need.Uncounted {
+			o.blank(events.TopicEntity(page.Topic))
+		}
+		for _, key := range need.Keys {
+			o.keys[key] = &keyCell{KeyChange: store.KeyChange{Key: key}}
+		}
+	}
+	var err error
+	if o.ids, err = o.w.commitIDs(ids); err != nil {
+		return err
+	}
+	if err := o.loadKeys(); err != nil {
+		return err
+	}
+	if err := o.loadRows(); err != nil {
+		return err
+	}
+	return o.loadHistories()
+}
+
+// blank is the entity's cell, which may be still to be looked up.
+func (o *overlay) blank(entity events.Entity) *cell {
+	c := o.cells[entity]
+	if c == nil {
+		c = &cell{entity: entity}
+		o.cells[entity] = c
+	}
+	return c
+}
+
+// cell is the entity's cell with its row, if it has one.
+func (o *overlay) cell(entity events.Entity) (*cell, error) {
+	c := o.blank(entity)
+	if !c.known {
+		if err := o.load(tables[entity.Kind], []*cell{c}); err != nil {
+			return c, err
+		}
+	}
+	return c, c.err
+}
+
+// loadRows looks up all blank cells.
+func (o *overlay) loadRows() error {
+	blank := map[*table][]*cell{}
+	for entity, c := range o.cells {
+		if t := tables[entity.Kind]; !c.known && t != nil {
+			blank[t] = append(blank[t], c)
+		}
+	}
+	for t, cells := range blank {
+		if err := o.load(t, cells); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load looks up cells of one kind. An entity of a kind that has no table has no row.
+func (o *overlay) load(t *table, cells []*cell) error {
+	keys := make([]any, len(cells))
+	for i, c := range cells {
+		c.known = true
+		keys[i] = keyOf(c.entity)
+	}
+	if t == nil {
+		return nil
+	}
+	r := newRecord(t.columns)
+	return o.w.selectAll(t.selects, keys, r, func() error {
+		o.found(t, r)
+		return nil
+	})
+}
+
+// found takes in the row that was read. What the transaction knows already is newer, or the same.
+func (o *overlay) found(t *table, r *record) *cell {
+	row, err := t.row(r)
+	c := o.blank(row.Entity)
+	if c.kept || c.dirty {
+		return c
+	}
+	c.row, c.kept, c.stored, c.known, c.err = row, true, true, true, err
+	if row.Entity.Kind == events.KindMessage {
+		c.place = r.place()
+	}
+	return c
+}
+
+// loadHistories reads what the log knows of all cells without a row.
+func (o *overlay) loadHistories() error {
+	var streams []any
+	for entity, c := range o.cells {
+		if !c.kept && !c.told {
+			streams = append(streams, stream(entity))
+			c.told = true
+		}
+	}
+	return o.w.histories(streams, func(r events.Recorded, err error) {
+		c := o.blank(r.Entity)
+		c.history = append(c.history, r)
+		if err != nil && c.err == nil {
+			c.err = err
+		}
+	})
+}
+
+// tell makes sure that the history of a cell without a row is there.
+func (o *overlay) tell(c *cell) error {
+	if !c.told {
+		if err := o.flushLog(); err != nil {
+			return err
+		}
+		if err := o.loadHistories(); err != nil {
+			return err
+		}
+	}
+	return c.err
+}
+
+// loadKeys looks up all keys.
+func (o *overlay) loadKeys() error {
+	var pairs []any
+	for key := range o.keys {
+		pairs = append(pairs, key.Topic, key.Name)
+	}
+	r := newRecord(keyColumns)
+	return o.w.selectAll(selectKeys, pairs, r, func() error {
+		key, row := r.key()
+		k := o.keys[key]
+		k.Row = row
+		if r.err != nil {
+			k.err = atFault{fmt.Errorf("key %q of topic %q: %w", key.Name, key.Topic, r.err)}
+		}
+		return nil
+	})
+}
+
+// loadPayloads reads the payloads of messages.
+func (o *overlay) loadPayloads(cells []*cell) error {
+	if len(cells) == 0 {
+		return nil
+	}
+	places := make([]any, len(cells))
+	at := make(map[int64]*cell, len(cells))
+	for i, c := range cells {
+		places[i] = c.place
+		at[c.place] = c
+	}
+	r := newRecord(payloadColumns)
+	return o.w.selectAll(selectPayloads, places, r, func() error {
+		c := at[r.place()]
+		c.row.Payload = r.payload(1)
+		return damaged(c.entity, "its payload", r.err)
+	})
+}
+
+// damaged is the error of an entity's columns that are not what was written.
+func damaged(entity events.Entity, what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &events.Corrupt{Entity: entity, Detail: what + ": " + err.Error()}
+}

@@ -1,0 +1,174 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+)
+
+// Store is a store.Store in a SQLite file. It is also a store.Waiter, a store.ProcessWatcher and a store.Heart.
+type Store struct {
+	path  string
+	clock func() time.Time
+	id    events.ID
+
+	turn    *turn
+	writer  *writer // used by who has the turn
+	readers *sql.DB
+	beats   *sql.DB
+	hints   *hints
+	proofs  *proofs
+
+	mu      sync.Mutex
+	closed  bool
+	closing chan struct{}
+	calls   sync.WaitGroup // of methods that are under way
+}
+
+var (
+	_ store.Store          = (*Store)(nil)
+	_ store.Waiter         = (*Store)(nil)
+	_ store.ProcessWatcher = (*Store)(nil)
+	_ store.Heart          = (*Store)(nil)
+)
+
+// Open opens the store in the file at path and makes it where it does not exist. A file that is no store, or is damaged beyond
+// reading, is store.ErrForeign; one of a newer version is store.ErrNewer. It waits for its turn among writers, until ctx ends.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("sqlite: open: %w", err)
+	}
+	path, err := resolve(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open: %w", err)
+	}
+	s := &Store{path: path, clock: o.Clock, closing: make(chan struct{})}
+	if s.clock == nil {
+		s.clock = time.Now
+	}
+	s.turn = newTurn(path+"-lock", s.closing)
+	s.proofs = newProofs(path + "-workers")
+	if err := s.open(ctx, o); err != nil {
+		if isDamaged(err) {
+			err = fmt.Errorf("%w: it is no readable SQLite file: %w", store.ErrForeign, err)
+		}
+		return nil, errors.Join(fmt.Errorf("sqlite: open %s: %w", path, classed(err)), s.release())
+	}
+	return s, nil
+}
+
+// resolve is the one absolute name of the file, whatever link leads to it: the files beside it must be the same for every process,
+// and stay so when the working directory changes.
+func resolve(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("path is empty")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil || !errors.Is(err, os.ErrNotExist) {
+		return real, err
+	}
+	if target, err := os.Readlink(path); err == nil {
+		return "", fmt.Errorf("%s is a link to %s, which does not exist", path, target)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(dir, filepath.Base(path)), err
+}
+
+// open prepares the files under the writers' lock, so that of several first openings one makes the store and the others find it.
+func (s *Store) open(ctx context.Context, o Options) (err error) {
+	if err := s.turn.take(ctx); err != nil {
+		return err
+	}
+	defer s.turn.give()
+	if s.writer, err = newWriter(s.path, o.Synchronous); err != nil {
+		return err
+	}
+	if s.readers, err = openReaders(s.path); err != nil {
+		return err
+	}
+	if s.id, err = prepare(ctx, s.writer.db); err != nil {
+		return err
+	}
+	if s.beats, err = openBeats(ctx, s.path+"-beats"); err != nil {
+		return err
+	}
+	s.hints = newHints(s)
+	if err := s.writer.prune(s.now(), pruneAtOpen); err != nil {
+		return err
+	}
+	return s.sweepProofs(ctx)
+}
+
+// now is the store's time.
+func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Microsecond) }
+
+// Now implements store.Store.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	if err := s.enter(ctx); err != nil {
+		return time.Time{}, fmt.Errorf("sqlite: now: %w", err)
+	}
+	defer s.calls.Done()
+	return s.now(), nil
+}
+
+// enter begins a call that Close waits for. The caller ends it with s.calls.Done.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	s.calls.Add(1)
+	return nil
+}
+
+// Close implements store.Store. Calls that wait for their turn fail with store.ErrClosed, those under way are waited for. Proofs of
+// life that were not let go are let go: whoever attested must have stopped its worker before.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.closing)
+	s.mu.Unlock()
+	s.calls.Wait()
+	if err := s.release(); err != nil {
+		return fmt.Errorf("sqlite: close: %w", err)
+	}
+	return nil
+}
+
+// release lets go of what was opened. The writer goes last: whoever closes a file last brings the write-ahead log home, and readers
+// may not write.
+func (s *Store) release() error {
+	var errs []error
+	if s.hints != nil {
+		s.hints.close()
+	}
+	for _, db := range []*sql.DB{s.readers, s.beats} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	if s.writer != nil {
+		errs = append(errs, s.writer.close())
+	}
+	return errors.Join(append(errs, s.proofs.close())...)
+}

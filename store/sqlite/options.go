@@ -1,0 +1,41 @@
+package sqlite
+
+import (
+	"fmt"
+	"time"
+)
+
+// Synchronous is how much of a commit is on the disk when it is answered.
+type Synchronous uint8
+
+const (
+	// SynchronousFull has every answered commit on the disk. It is the default.
+	SynchronousFull Synchronous = iota
+	// SynchronousNormal leaves it to the operating system when a commit reaches the disk. A process that dies loses nothing; a power cut
+	// may take the newest commits. Single commits are several times as fast.
+	SynchronousNormal
+)
+
+// String is SQLite's own word.
+func (s Synchronous) String() string {
+	switch s {
+	case SynchronousFull:
+		return "FULL"
+	case SynchronousNormal:
+		return "NORMAL"
+	}
+	return fmt.Sprintf("synchronous(%d)", uint8(s))
+}
+
+// Options are the store's settings. The zero value works.
+type Options struct {
+	Clock       func() time.Time // the store's time; nil is time.Now. All processes of a store should have the same
+	Synchronous Synchronous
+}
+
+func (o Options) validate() error {
+	if o.Synchronous > SynchronousNormal {
+		return fmt.Errorf("option Synchronous: %s, want %s or %s", o.Synchronous, SynchronousFull, SynchronousNormal)
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+package sqlite
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+)
+
+// overlay is what one transaction knows and has changed: rows, keys and ids by name, and the log's new end. Calls read and write it;
+// the tables see what changed in few large statements, at the end and before a query that selects among rows.
+type overlay struct {
+	w     *writer
+	trust trust
+	call  int // the number of the call that is being decided
+	head  int64
+
+	cells map[events.Entity]*cell
+	keys  map[store.Key]*keyCell
+	ids   map[store.CommitID]int64 // of the calls; 0 was given up
+
+	dirty     []*cell
+	dirtyKeys []*keyCell
+	payloads  []*cell
+	log       []*store.Recording
+	woken     topics
+	ended     []events.ID // workers that have no row any more
+}
+
+// cell is an entity as the transaction has it.
+type cell struct {
+	entity  events.Entity
+	row     store.Row // where it is kept; with its payload where that was read or given
+	place   int64     // of a message: the position of its first event
+	kept    bool      // the entity has a row now
+	stored  bool      // its table has a row
+	dirty   bool
+	known   bool // it was looked up, so that no row means no row
+	changed int  // the call that changed it last
+
+	history []events.Recorded // of what has no row
+	told    bool              // history was read, and nothing came after
+	err     error             // its row or its history is not what was written
+}
+
+type keyCell struct {
+	store.KeyChange
+	dirty bool
+	err   error // it is not what was written
+}
+
+func newOverlay(w *writer, t trust) (*overlay, error) {
+	o := &overlay{
+		w: w, trust: t, cells: map[events.Entity]*cell{}, keys: map[store.Key]*keyCell{}, ids: map[store.CommitID]int64{},
+	}
+	var err error
+	o.head, err = head(w.query)
+	return o, err
+}
+
+// decide runs one call. The error is the store's; a refused call is a receipt.
+func (o *overlay) decide(call *store.Call, now time.Time) (store.Receipt, error) {
+	o.call++
+	if first, used := o.ids[call.ID]; used {
+		return o.repeat(call.ID, first)
+	}
+	refused := store.Receipt{ID: call.ID}
+	if refused.Err = store.CheckID(call.ID, now); refused.Err != nil {
+		return refused, nil
+	}
+	changes, err := o.run(call, now)
+	if refusal, ok := ofCall(err); ok {
+		refused.Err = refusal
+		return refused, nil
+	}
+	if err != nil || changes.Empty() {
+		return refused, err
+	}
+	return o.keep(call, now, changes)
+}
+
+// run gives the changes of a call that may be kept.
+func (o *overlay) run(call *store.Call, now time.Time) (store.Changes, error) {
+	view, err := o.view(&call.Need, now)
+	if err != nil {
+		return store.Changes{}, err
+	}
+	changes, err := call.Run(view)
+	if err == nil {
+		err = changes.Check()
+	}
+	if err != nil {
+		return store.Changes{}, atFault{err}
+	}
+	return changes, o.check(changes)
+}
+
+// repeat is the receipt of an id that was used before.
+func (o *overlay) repeat(id store.CommitID, first int64) (store.Receipt, error) {
+	if first == 0 {
+		return store.Receipt{ID: id, Err: fmt.Errorf("commit %s: %w", id, store.ErrVoid)}, nil
+	}
+	if err := o.flushLog(); err != nil {
+		return store.Receipt{ID: id}, err
+	}
+	receipt, err := o.w.receipt(id, first)
+	if refusal, ok := ofCall(err); ok {
+		receipt.Err = refusal
+		return receipt, nil
+	}
+	return receipt, err
+}
+
+// check makes sure that the changes stand on what the store has. That they do not is a fault of the engine or of the call's Fn.
+func (o *overlay) check(changes store.Changes) error {
+	for i := range changes.Rows {
+		change := &changes.Rows[i]
+		c, err := o.current(change)
+		if err != nil {
+			return err
+		}
+		if version := c.version(); version != change.From {
+			return atFault{fmt.Errorf("change of %s from version %d, it has %d", change.Row.Entity, change.From, version)}
+		}
+		if change.From == 0 && len(change.Transitions) == 0 {
+			return atFault{fmt.Errorf("change of %s: it is new and has no event", change.Row.Entity)}
+		}
+		if c.changed == o.call {
+			return atFault{fmt.Errorf("change of %s: it stands twice in one call", change.Row.Entity)}
+		}
+		c.changed = o.call
+	}
+	for _, count := range changes.Counts {
+		c, err := o.cell(events.TopicEntity(count.Topic))
+		if err != nil {
+			return err
+		}
+		if !c.kept {
+			return atFault{fmt.Errorf("count of topic %q: it has no row", count.Topic)}
+		}
+	}
+	return nil
+}
+
+// current is the cell that a change is of.
+func (o *overlay) current(change *store.Change) (*cell, error) {
+	entity := change.Row.Entity
+	if c := o.blank(entity); !c.known && change.From == 0 && o.trust == trusting {
+		return c, nil
+	}
+	c, err := o.cell(entity)
+	if err == nil && !c.kept {
+		err = o.tell(c)
+	}
+	return c, err
+}
+
+// version is the entity's version as far as the transaction knows it.
+func (c *cell) version() int {
+	if c.kept {
+		return c.row.Version
+	}
+	for i := len(c.history) - 1; i >= 0; i-- {
+		if v := c.history[i].Version; v > 0 {
+			return v
+		}
+	}
+	return 0
+}
+
+// keep takes in what a call decided.
+func (o *overlay) keep(call *store.Call, now time.Time, changes store.Changes) (store.Receipt, error) {
+	recording := store.Record(*call, changes, now)
+	if n := int64(len(recording.Stored)); n > 0 {
+		recording.Place(o.head + 1)
+		o.ids[call.ID] = o.head + 1
+		o.log = append(o.log, recording)
+	}
+	for i := range changes.Rows {
+		o.put(&changes.Rows[i], o.head+1)
+		o.head += int64(len(changes.Rows[i].Transitions))
+	}
+	for _, count := range changes.Counts {
+		c := o.cells[events.TopicEntity(count.Topic)]
+		c.row.Running += count.Delta
+		o.soil(c)
+	}
+	for i := range changes.Keys {
+		o.putKey(changes.Keys[i])
+	}
+	o.woken.add(changes)
+	receipt := store.Receipt{ID: call.ID, Events: recording.Events}
+	var err error
+	receipt.Rows, err = o.rows(changes)
+	return receipt, err
+}
+
+// put replaces an entity's row. The events of the change begin at a position.
+func (o *overlay) put(change *store.Change, position int64) {
+	c := o.cells[change.Row.Entity]
+	switch {
+	case change.From == 0:
+		c.place = position
+	case !c.kept && len(c.history) > 0:
+		c.place = c.history[0].Position
+	}
+	if change.Gone && c.kept && c.entity.Kind == events.KindWorker {
+		o.ended = append(o.ended, c.entity.ID)
+	}
+	running, payload := c.row.Running, c.row.Payload
+	c.row, c.kept = change.Row, !change.Gone
+	c.row.Running, c.row.Payload = running, payload
+	c.known, c.history, c.told = true, nil, false
+	if change.Payload != nil {
+		c.row.Payload = change.Payload
+		o.payloads = append(o.payloads, c)
+	}
+	o.soil(c)
+}
+
+func (o *overlay) soil(c *cell) {
+	if !c.dirty {
+		c.dirty = true
+		o.dirty = append(o.dirty, c)
+	}
+}
+
+func (o *overlay) putKey(change store.KeyChange) {
+	k, ok := o.keys[change.Key]
+	if !ok {
+		k = &keyCell{}
+		o.keys[change.Key] = k
+	}
+	k.KeyChange = change
+	if !k.dirty {
+		k.dirty = true
+		o.dirtyKeys = append(o.dirtyKeys, k)
+	}
+}
+
+// rows is the kept rows of a receipt, those of open claims with their payloads.
+func (o *overlay) rows(changes store.Changes) ([]store.Row, error) {
+	var bare []*cell
+	kept := 0
+	for i := range changes.Rows {
+		c := o.cells[changes.Rows[i].Row.Entity]
+		if c.kept {
+			kept++
+		}
+		if c.kept && c.row.Worker != (events.ID{}) && c.row.Payload == nil {
+			bare = append(bare, c)
+		}
+	}
+	if kept == 0 {
+		return nil, nil
+	}
+	if err := o.loadPayloads(bare); err != nil {
+		return nil, err
+	}
+	list := make([]store.Row, 0, kept)
+	for i := range changes.Rows {
+		if c := o.cells[changes.Rows[i].Row.Entity]; c.kept {
+			list = append(list, given(c.row))
+		}
+	}
+	return list, nil
+}
+
+// given is a row for a caller, who owns it and shares it with no other caller of the transaction.
+func given(row store.Row) store.Row {
+	row.Fields = bytes.Clone(row.Fields)
+	if row.Payload != nil && row.Worker != (events.ID{}) {
+		row.Payload = &store.Payload{Salt: row.Payload.Salt, Bytes: bytes.Clone(row.Payload.Bytes)}
+	} else {
+		row.Payload = nil
+	}
+	return row
+}

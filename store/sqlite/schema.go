@@ -1,0 +1,192 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+	"github.com/google/uuid"
+	"github.com/pressly/goose/v3"
+)
+
+// Migrations are the numbered steps that make the schema, as goose reads them. Open runs them.
+//
+//go:embed migrations/*.sql
+var Migrations embed.FS
+
+// SchemaVersion is the schema that this version of Foundling writes: the number of the last of its Migrations.
+const SchemaVersion = 1
+
+const (
+	// applicationID marks a SQLite file as a store: "Fndl".
+	applicationID = 0x466e646c
+	versionTable  = "schema_versions"
+)
+
+// prepare makes sure that the file is a store of this schema and gives its id. Nothing is written to a file that is something else.
+// The writers' turn is held.
+func prepare(ctx context.Context, db *sql.DB) (events.ID, error) {
+	version, err := inspect(ctx, db)
+	if err != nil {
+		return events.ID{}, err
+	}
+	if version > SchemaVersion {
+		return events.ID{}, fmt.Errorf("%w: it has schema version %d, this program knows versions up to %d",
+			store.ErrNewer, version, SchemaVersion)
+	}
+	if version == 0 {
+		err = begin(ctx, db)
+	}
+	if err == nil {
+		err = writeAhead(ctx, db)
+	}
+	if err == nil && version < SchemaVersion {
+		err = migrate(ctx, db, version)
+	}
+	if err == nil {
+		err = writeWords(ctx, db)
+	}
+	if err != nil {
+		return events.ID{}, err
+	}
+	return identity(ctx, db)
+}
+
+// inspect is the schema version of the file, 0 where nothing is in it yet.
+func inspect(ctx context.Context, db *sql.DB) (version int, err error) {
+	var application int64
+	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&application); err != nil {
+		return 0, err
+	}
+	tables, err := texts(ctx, db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name LIMIT 4")
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case application == applicationID:
+	case application == 0 && len(tables) == 0:
+		return 0, nil
+	default:
+		return 0, fmt.Errorf("%w: it is a SQLite file with application id %#x and tables %s",
+			store.ErrForeign, application, strings.Join(tables, ", "))
+	}
+	if len(tables) == 0 {
+		return 0, nil // the process that began to make it died
+	}
+	err = db.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versionTable+" WHERE is_applied = 1").Scan(&version)
+	return version, err
+}
+
+// begin makes an empty file a store of schema version 0.
+func begin(ctx context.Context, db *sql.DB) error {
+	// Space that old events leave is given back a piece at a time, which only a file that began so can do.
+	if _, err := db.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
+		return err
+	}
+	_, err := db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID))
+	return err
+}
+
+// writeAhead makes sure that the file has a write-ahead log.
+func writeAhead(ctx context.Context, db *sql.DB) error {
+	var mode string
+	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("the journal mode is %s where a write-ahead log is needed: its file system does not share memory", mode)
+	}
+	return nil
+}
+
+// migrate brings the schema from a version to this one.
+func migrate(ctx context.Context, db *sql.DB, version int) error {
+	steps, err := fs.Sub(Migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db, steps,
+		goose.WithDisableGlobalRegistry(true), goose.WithTableName(versionTable), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate from schema version %d: %w", version, err)
+	}
+	return nil
+}
+
+// writeWords writes the words of this version that the file does not have yet. They are for people: no code reads them.
+func writeWords(ctx context.Context, db *sql.DB) error {
+	words := vocabulary()
+	var have int
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM words").Scan(&have); err != nil || have >= len(words) {
+		return err
+	}
+	var values []string
+	var args []any
+	for _, w := range words {
+		values = append(values, "(?, ?, ?)")
+		args = append(args, w.kind, w.code, w.word)
+	}
+	_, err := db.ExecContext(ctx, "INSERT OR IGNORE INTO words (kind, code, word) VALUES "+strings.Join(values, ", "), args...)
+	return err
+}
+
+type word struct {
+	kind string
+	code int64
+	word string
+}
+
+// vocabulary is what the numbers in the tables are called.
+func vocabulary() []word {
+	var list []word
+	for _, t := range events.Types() {
+		list = append(list, word{"type", int64(t), t.String()})
+	}
+	for state := range events.State(255) {
+		if state.Known() {
+			list = append(list, word{"state", int64(state), state.String()})
+		}
+	}
+	for _, p := range events.Priorities() {
+		list = append(list, word{"priority", int64(p), p.String()})
+	}
+	return list
+}
+
+// identity is the store's own id, drawn when it is made.
+func identity(ctx context.Context, db *sql.DB) (events.ID, error) {
+	const query = "SELECT value FROM meta WHERE name = 'store_id'"
+	list, err := texts(ctx, db, query)
+	if err == nil && len(list) == 0 {
+		list = []string{uuid.NewString()}
+		_, err = db.ExecContext(ctx, "INSERT INTO meta (name, value) VALUES ('store_id', ?)", list[0])
+	}
+	if err != nil {
+		return events.ID{}, err
+	}
+	id, err := uuid.Parse(list[0])
+	if err != nil {
+		return events.ID{}, fmt.Errorf("%w: its store id %q: %w", store.ErrForeign, list[0], err)
+	}
+	return id, nil
+}
+
+// texts is the one column of a query's rows.
+func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
+	var list []string
+	r := newRecord("text")
+	rows, err := db.QueryContext(ctx, query)
+	err = r.each(rows, err, func() error {
+		list = append(list, r.text(0))
+		return r.err
+	})
+	return list, err
+}

@@ -1,0 +1,186 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+)
+
+// trust is what a commit believes of entities that a call makes without having named them in its Need.
+type trust uint8
+
+const (
+	// trusting believes that they are new, which saves a look-up for every message that is enqueued under a fresh id.
+	trusting trust = iota
+	// doubting looks them up.
+	doubting
+)
+
+// Decide implements store.Store.
+func (s *Store) Decide(ctx context.Context, calls ...store.Call) ([]store.Receipt, error) {
+	if len(calls) == 0 {
+		return nil, nil
+	}
+	receipts, err := s.decide(ctx, calls, trusting)
+	if isTaken(err) {
+		// Some call made what exists already. All are run again, and the one at fault is refused by itself.
+		receipts, err = s.decide(ctx, calls, doubting)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: decide: %w", err)
+	}
+	return receipts, nil
+}
+
+func (s *Store) decide(ctx context.Context, calls []store.Call, t trust) ([]store.Receipt, error) {
+	receipts := make([]store.Receipt, len(calls))
+	var o *overlay
+	err := s.transact(ctx, func(w *writer) error {
+		var err error
+		if o, err = newOverlay(w, t); err != nil {
+			return err
+		}
+		if err := o.prefetch(calls); err != nil {
+			return err
+		}
+		for i := range calls {
+			if receipts[i], err = o.decide(&calls[i], s.now()); err != nil {
+				return err
+			}
+		}
+		if err := o.flush(); err != nil {
+			return err
+		}
+		return w.pruneSome(s.now(), len(o.ids))
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.hints.hint(o.woken)
+	s.proofs.forget(o.ended)
+	return receipts, nil
+}
+
+// Outcome implements store.Store.
+func (s *Store) Outcome(ctx context.Context, id store.CommitID) (store.Receipt, bool, error) {
+	receipt, committed := store.Receipt{ID: id}, false
+	err := s.transact(ctx, func(w *writer) error {
+		first, used, err := w.commitID(id)
+		if err != nil {
+			return err
+		}
+		if used && first > 0 {
+			committed = true
+			receipt, err = w.receipt(id, first)
+			return err
+		}
+		if err := store.CheckID(id, s.now()); err != nil || used {
+			return err
+		}
+		return w.exec("INSERT INTO commit_ids (id, first) VALUES (?, 0)", id[:])
+	})
+	if err != nil {
+		return store.Receipt{ID: id}, false, fmt.Errorf("sqlite: outcome: %w", err)
+	}
+	return receipt, committed, nil
+}
+
+// transact runs body in the writers' turn as one transaction. Once that has begun no context cancels it.
+func (s *Store) transact(ctx context.Context, body func(*writer) error) (err error) {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	if err := s.turn.take(ctx); err != nil {
+		return err
+	}
+	defer s.turn.give()
+	if err := s.patiently(ctx, func() error { return s.writer.exec("BEGIN IMMEDIATE") }); err != nil {
+		return classed(err)
+	}
+	open := true
+	defer func() {
+		if open {
+			err = errors.Join(err, s.writer.rollback())
+		}
+	}()
+	if err := body(s.writer); err != nil {
+		return classed(err)
+	}
+	if err := s.patiently(ctx, func() error { return s.writer.exec("COMMIT") }); err != nil {
+		return commitError(err)
+	}
+	open = false
+	return nil
+}
+
+// patiently tries something again, however often somebody outside of our turns is in the way (a shell, a process that recovers the file
+// after a crash), until ctx ends or the store closes. Each try waits a while in SQLite.
+func (s *Store) patiently(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if !isBusy(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-s.closing:
+			return errors.Join(store.ErrClosed, err)
+		default:
+		}
+	}
+}
+
+// rollback takes back what is not committed. Where that fails (SQLite has rolled back by itself, or cannot), the connection goes, and
+// with it every trace of the transaction.
+func (w *writer) rollback() error {
+	if err := w.exec("ROLLBACK"); err != nil {
+		return w.drop()
+	}
+	return nil
+}
+
+// commitID looks up a commit id. Its first is 0 where it was given up.
+func (w *writer) commitID(id store.CommitID) (first int64, used bool, err error) {
+	ids, err := w.commitIDs([]any{id[:]})
+	first, used = ids[id]
+	return first, used, err
+}
+
+// How many old ids a look takes at most, and how many new ones there are between looks.
+const (
+	pruneAtOpen = 10_000
+	pruneEvery  = 64
+)
+
+const pruneQuery = "DELETE FROM commit_ids WHERE id IN (SELECT id FROM commit_ids WHERE id < ? ORDER BY id LIMIT ?)"
+
+// pruneSome takes old commit ids away twice as fast as new ones come.
+func (w *writer) pruneSome(now time.Time, added int) error {
+	if w.pruned += added; w.pruned < pruneEvery {
+		return nil
+	}
+	limit := 2 * w.pruned
+	w.pruned = 0
+	return w.prune(now, limit)
+}
+
+// prune takes away up to limit ids that were minted before the horizon. Their order is that of their time.
+func (w *writer) prune(now time.Time, limit int) error {
+	before := mintedAt(now.Add(-store.Horizon))
+	return w.exec(pruneQuery, before[:], int64(limit))
+}
+
+// mintedAt is the least UUIDv7 of a time.
+func mintedAt(t time.Time) (id events.ID) {
+	ms := max(t.UnixMilli(), 0)
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
+	return id
+}
