@@ -2,7 +2,6 @@
 package calls
 
 import (
-
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/store"
