@@ -18,8 +18,8 @@ type step struct {
 	notes func() ([]string, []*fsm.Refusal)
 }
 
-// told is everything that is to be told of a step beside its events.
-func (s *step) told(_ *World, receipt store.Receipt) ([]string, []*fsm.Refusal, error) {
+// told is everything that is to be told of a step beside its events. An error is what no story can mean.
+func (s *step) told(receipt store.Receipt) ([]string, []*fsm.Refusal, error) {
 	var refusal *fsm.Refusal
 	switch {
 	case errors.As(receipt.Err, &refusal):

@@ -18,9 +18,17 @@
 //	reclaim WORKER [by= limit= page=]
 //	together   parallel                   with one step per line: as one commit, or at the same time
 //	again      again other                the last commit once more, with the same rule or with another one
-//	advance DURATION   log [ENTITY]   state [ENTITY…]   verify
+//	advance DURATION   verify   state [ENTITY…]
+//	log [ENTITY]                          all of an entity, or what no step has shown yet
 //	expect                                with one expectation per line, see expect.go; it fails by itself
 //
 // The five that end a claim carry the token of the message's last claim unless token=N says otherwise, and come from its worker unless
-// from=W does. A name that nothing has is a made-up id; one given by id= or worker-start NAME is shown as it was given.
+// from=W does. A name that nothing has is a made-up id; one given by id= or worker-start NAME is shown as it was given. Times are since
+// the start.
+//
+// The texts of the files are filled in by
+//
+//	go test ./internal/scenario -rewrite
+//
+// and are then to be read: what they say is not checked by anybody else, but for the expectations and the laws.
 package scenario

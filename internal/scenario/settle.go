@@ -84,7 +84,7 @@ func (w *World) known(results []ending) []store.Row {
 func (w *World) items(l *line) ([]ending, error) {
 	var list []ending
 	token := l.number("token", 0)
-	make, err := result(l)
+	end, err := result(l)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (w *World) items(l *line) ([]ending, error) {
 		if token == 0 {
 			claimed = max(w.laws.claimOf(id).token, 1) // nobody's, where it never was claimed
 		}
-		list = append(list, ending{hold{id, claimed}, make(claimed)})
+		list = append(list, ending{hold{id, claimed}, end(claimed)})
 	}
 	return list, nil
 }

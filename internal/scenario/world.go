@@ -30,7 +30,7 @@ type World struct {
 	laws   *laws
 	head   store.Cursor
 	log    []events.Recorded  // positions as ordinals
-	shown  int                // up to where "log" has shown it
+	shown  int                // up to where the story has shown it
 	rows   map[hold]store.Row // of claims, as their workers got them
 	topics map[string]bool    // known to the people, who then stop naming their settings
 	last   []sent
@@ -181,8 +181,9 @@ func (w *World) commit(ctx context.Context, steps []*step) (Result, error) {
 	for _, r := range fresh {
 		fmt.Fprintln(&b, w.names.text.Line(r))
 	}
+	w.shown = len(w.log)
 	for i, s := range steps {
-		notes, refusals, err := s.told(w, receipts[i])
+		notes, refusals, err := s.told(receipts[i])
 		if err != nil {
 			return Result{}, err
 		}
