@@ -10,91 +10,133 @@ import (
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/internal/calls"
+	"github.com/foundling-go/foundling/reaper"
 	"github.com/foundling-go/foundling/store"
 )
 
-// beatLoop says that the incarnation lives, at a fixed pace, until ctx ends; what else has to be done once an interval hangs on it. It
-// returns an error when the store says that the incarnation is over.
-func (inc *incarnation) beatLoop(ctx context.Context) error {
-	inc.sweep(ctx)
+// heartLoop says that the incarnation lives, at a fixed pace and whatever else goes on, until ctx ends. It returns an error when the store
+// says that the incarnation is over.
+func (inc *incarnation) heartLoop(ctx context.Context, last time.Time) error {
+	heart, ok := store.As[store.Heart](inc.client.store)
+	if !ok {
+		return nil
+	}
 	ticker := time.NewTicker(inc.opts.HeartbeatInterval)
 	defer ticker.Stop()
-	heart, beating := store.As[store.Heart](inc.client.store)
-	var last time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
 		}
-		if beating {
-			at, err := inc.beat(ctx, heart, last)
-			if errors.Is(err, store.ErrNotBeating) {
-				return err
-			}
-			if err != nil && ctx.Err() == nil {
-				inc.log.ErrorContext(ctx, "heartbeat failed", "error", err)
-			}
-			if err == nil {
-				last = at
+		bounded, cancel := inc.client.within(ctx)
+		at, err := heart.Beat(bounded, store.Beat{Worker: inc.id, Interval: inc.opts.HeartbeatInterval})
+		cancel()
+		switch {
+		case errors.Is(err, store.ErrNotBeating):
+			return err
+		case err != nil && ctx.Err() == nil:
+			inc.log.ErrorContext(ctx, "heartbeat failed", "error", err)
+		}
+		if err != nil {
+			continue
+		}
+		if at.Sub(last) > 2*inc.opts.HeartbeatInterval {
+			if _, err := inc.operate(ctx, fsm.GapWorker{FromAt: last, ToAt: at}); err != nil && ctx.Err() == nil {
+				inc.log.ErrorContext(ctx, "a gap in the heartbeats was not recorded", "from", last, "to", at, "error", err)
 			}
 		}
-		if err := inc.reconcile(ctx); err != nil && ctx.Err() == nil {
-			inc.log.ErrorContext(ctx, "claims could not be compared with the store's", "error", err)
+		last = at
+	}
+}
+
+// upkeepLoop does what is due once an interval besides the heartbeat: it compares claims, and gives back what the dead held.
+func (inc *incarnation) upkeepLoop(ctx context.Context) {
+	inc.sweep(ctx)
+	ticker := time.NewTicker(inc.opts.HeartbeatInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := errors.Join(inc.reconcile(ctx), inc.finishCounting(ctx)); err != nil && ctx.Err() == nil {
+			inc.log.ErrorContext(ctx, "upkeep failed", "error", err)
 		}
 		inc.sweep(ctx)
 	}
 }
 
-// beat sends one heartbeat and records a gap that it ends.
-func (inc *incarnation) beat(ctx context.Context, heart store.Heart, last time.Time) (time.Time, error) {
-	bounded, cancel := inc.client.within(ctx)
-	defer cancel()
-	at, err := heart.Beat(bounded, store.Beat{Worker: inc.id, Interval: inc.opts.HeartbeatInterval})
-	if err != nil {
-		return at, err
+// sweep gives back what the dead held.
+func (inc *incarnation) sweep(ctx context.Context) {
+	if !inc.provable || inc.opts.Sweeps == SweepsOff {
+		return
 	}
-	if !last.IsZero() && at.Sub(last) > 2*inc.opts.HeartbeatInterval {
-		return at, inc.operate(ctx, fsm.GapWorker{FromAt: last, ToAt: at})
+	report, err := reaper.Sweep{
+		Store: inc.client.store, Decide: inc.client.decide, Caller: inc.id, Limit: inc.opts.OrphanMaxAttempts,
+	}.Run(ctx)
+	if len(report.Workers) > 0 {
+		inc.log.WarnContext(ctx, "messages of workers that are gone were given back",
+			"workers", len(report.Workers), "requeued", report.Requeued, "dead_lettered", report.DeadLettered)
 	}
-	return at, nil
+	if err != nil && ctx.Err() == nil {
+		inc.log.ErrorContext(ctx, "sweep failed", "error", err)
+	}
+}
+
+// finishCounting goes on with a new limit's counting that whoever set it did not end.
+func (inc *incarnation) finishCounting(ctx context.Context) error {
+	var errs []error
+	for _, topic := range inc.topics() {
+		errs = append(errs, inc.client.countClaims(ctx, topic))
+	}
+	return errors.Join(errs...)
 }
 
 // reconcile compares the claims that the store has under this incarnation with the handlers it runs. A live worker can hold what it
 // does not know of (a claim whose answer was lost), and run what it no longer holds.
 func (inc *incarnation) reconcile(ctx context.Context) error {
-	for _, topic := range inc.topics() {
-		if err := inc.client.countClaims(ctx, topic); err != nil { // whoever set the limit may have ended before
-			return err
-		}
-	}
+	before := inc.holding()
 	bounded, cancel := inc.client.within(ctx)
 	defer cancel()
 	held := map[ID]Token{}
+	var bad error // a row that cannot be read is nobody's claim here; the others are compared all the same
 	for row, err := range inc.client.store.Rows(bounded, store.RowFilter{Worker: inc.id, Kind: events.KindMessage}) {
-		if err != nil {
-			return err
+		if err == nil {
+			var m fsm.Message
+			if m, err = calls.Message(row); err == nil {
+				held[m.ID] = m.Token
+				continue
+			}
 		}
-		m, err := calls.Message(row)
-		if err != nil {
-			return err
+		bad = errors.Join(bad, err)
+		if row.Entity == (events.Entity{}) {
+			return bad // the reading itself failed
 		}
-		held[m.ID] = m.Token
+		delete(before, row.Entity.ID)
 	}
-	return inc.giveBack(ctx, inc.compare(held))
+	return errors.Join(bad, inc.giveBack(ctx, inc.compare(before, held)))
 }
 
-// compare cancels handlers whose claims the store no longer has, and names the claims that nobody runs. Both need two readings in a row
-// that say so: one may fall between a commit and its answer.
-func (inc *incarnation) compare(held map[ID]Token) []fsm.Settlement {
+// holding is what this worker knows that it holds.
+func (inc *incarnation) holding() map[ID]Token {
 	inc.mu.Lock()
 	defer inc.mu.Unlock()
+	known := make(map[ID]Token, len(inc.claims))
 	for id, c := range inc.claims {
-		if held[id] == c.delivery.message.Token {
-			c.strange = 0
-			continue
-		}
-		if c.strange++; c.strange >= 2 {
+		known[id] = c.delivery.message.Token
+	}
+	return known
+}
+
+// compare cancels the handlers of claims that this worker knew of before the reading and that the store no longer has, and names the
+// claims that nobody runs: those need two readings in a row that say so, since one may fall between a commit and its answer.
+func (inc *incarnation) compare(before, held map[ID]Token) []fsm.Settlement {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	for id, token := range before {
+		if c, runs := inc.claims[id]; runs && c.delivery.message.Token == token && held[id] != token {
 			c.cancel(ErrClaimLost)
 		}
 	}

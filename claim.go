@@ -20,12 +20,16 @@ func (inc *incarnation) claimLoop(ctx context.Context) {
 	}
 	poll := time.NewTimer(inc.opts.PollInterval)
 	defer poll.Stop()
+	pace := retryPace() // of claims that fail
 	for ctx.Err() == nil {
 		if command := inc.asks(); len(command.Asks) > 0 {
 			n, err := inc.claim(ctx, command)
 			if err != nil && ctx.Err() == nil {
 				inc.log.ErrorContext(ctx, "claim failed", "error", err)
+				sleep(ctx, pace.NextBackOff())
+				continue
 			}
+			pace.Reset()
 			if n == command.Most && err == nil {
 				continue // there may be more than there were slots
 			}
@@ -149,7 +153,13 @@ func (inc *incarnation) handle(ctx context.Context, d delivery) {
 		ctx, cancel = context.WithTimeoutCause(ctx, d.timeout, ErrTimeout)
 		defer cancel()
 	}
-	err := inc.handlers[d.message.Topic].safely(ctx, d)
+	err := errGoexit // what it is if the handler ends its goroutine: deferred calls run all the same
+	defer func() { inc.judge(ctx, d, err) }()
+	err = inc.handlers[d.message.Topic].safely(ctx, d)
+}
+
+// judge turns what a handler returned into the result that is stored.
+func (inc *incarnation) judge(ctx context.Context, d delivery, err error) {
 	jitter, jitterErr := inc.client.source.Jitter(fsm.MaxJitter)
 	if jitterErr != nil {
 		inc.log.ErrorContext(ctx, "no randomness for a retry's delay", "error", jitterErr)

@@ -111,18 +111,53 @@ func TestKilledAtEachStoreCall(t *testing.T) {
 	}
 }
 
+// TestAGracefulStopAfterAFault lets one call to the store go wrong without killing anything, and stops the worker in order before it had
+// time to notice. What it held without knowing it must not stay with a worker that has stopped.
+func TestAGracefulStopAfterAFault(t *testing.T) {
+	for _, fault := range []faulty.Fault{faulty.Fail, faulty.LostBefore, faulty.LostAfter} {
+		for n := 1; n <= 60; n++ {
+			for _, lasting := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					plan := faulty.At(n, fault)
+					if lasting { // for as long as a client settles, and then the store is back
+						plan = func(c faulty.Call) faulty.Fault {
+							if c.N >= n && c.N < n+40 {
+								return fault
+							}
+							return faulty.None
+						}
+					}
+					inner := memory.New(memory.Options{})
+					host := newMachine()
+					l := &life{runs: map[foundling.ID]int{}}
+					l.live(t, faulty.New(process{inner, host, "first"}, plan), 6, 500*time.Millisecond)
+					host.kill("first")
+					l.live(t, process{inner, host, "second"}, 0, time.Minute)
+					if err := l.check(t, inner); err != nil {
+						t.Fatalf("fault %d at call %d (lasting %t): %v", fault, n, lasting, err)
+					}
+				})
+			}
+		}
+	}
+}
+
 func killedAt(t *testing.T, n int, fault faulty.Fault) error {
 	inner := memory.New(memory.Options{})
 	host := newMachine()
 	first := faulty.New(process{inner, host, "first"}, faulty.At(n, fault))
 	l := &life{runs: map[foundling.ID]int{}}
-	l.live(t, first, 12, 4*time.Second)
+	l.live(t, first, 16, 6*time.Second)
 	if !first.Stopped() {
 		return fmt.Errorf("the process made %d calls only: nothing was killed", first.Calls())
 	}
 	host.kill("first")
 	l.live(t, process{inner, host, "second"}, 0, time.Minute)
+	return l.check(t, inner)
+}
 
+// check reports what was lost, done twice, or kept otherwise than the log says.
+func (l *life) check(t *testing.T, inner store.Store) error {
 	completed := map[foundling.ID]int{}
 	enqueued := map[foundling.ID]bool{}
 	for r, err := range inner.Read(t.Context(), "", store.Filter{}) {

@@ -66,6 +66,9 @@ func (c *Client) prepare(ctx context.Context, drafts []Draft) (fsm.Enqueue, []st
 		if err != nil {
 			return command, nil, err
 		}
+		if len(bytes) == 0 {
+			return command, nil, fmt.Errorf("payload for topic %s: 0 bytes, want 1 to %d: %w", d.topic, c.opts.MaxPayload, ErrInvalid)
+		}
 		if len(bytes) > c.opts.MaxPayload {
 			return command, nil, fmt.Errorf("payload for topic %s: %d bytes, at most %d: %w", d.topic, len(bytes), c.opts.MaxPayload, ErrTooLarge)
 		}

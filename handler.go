@@ -85,22 +85,17 @@ func (t Topic[T]) Handle(w *Worker, handle func(context.Context, Message[T]) err
 	w.register(handler{topic: t.name, start: t.opts, run: run})
 }
 
-// safely runs a handler; a panic, or a goroutine that was ended from within, is an error.
+// errGoexit is the error of a handler that ended its goroutine, as testing's FailNow does.
+var errGoexit = errors.New("handler ended its goroutine (runtime.Goexit)")
+
+// safely runs a handler; a panic is an error with its stack.
 func (h handler) safely(ctx context.Context, d delivery) (err error) {
-	returned := false
 	defer func() {
-		if returned {
-			return
-		}
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			return
 		}
-		err = errors.New("handler ended its goroutine (runtime.Goexit)")
 	}()
-	err = h.run(ctx, d)
-	returned = true
-	return err
+	return h.run(ctx, d)
 }
 
 // verdict turns what a handler returned into the command that ends its claim.

@@ -12,22 +12,22 @@ import (
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/internal/calls"
-	"github.com/foundling-go/foundling/reaper"
 	"github.com/foundling-go/foundling/store"
 )
 
 // incarnation is a worker under one id, from its start to its end. All its goroutines end before its run returns.
 type incarnation struct {
 	*Worker
-	id    ID
-	log   *slog.Logger
-	names []string // its topics
+	id       ID
+	log      *slog.Logger
+	names    []string // its topics
+	provable bool     // the engine can prove deaths, and this incarnation's own
 
-	mu      sync.Mutex
-	claims  map[ID]*claim // what it runs or has still to settle
-	results []result      // ended, not settled yet
-	unknown map[ID]int    // claims of the last reading that nobody ran, by how many readings said so
-	swept   bool          // the engine can prove deaths
+	mu       sync.Mutex
+	claims   map[ID]*claim // what it runs or has still to settle
+	results  []result      // ended, not settled yet
+	unknown  map[ID]int    // claims of the last reading that nobody ran, by how many readings said so
+	released int           // claims given back
 
 	freed    chan struct{} // a hint that a slot came free
 	arrived  chan struct{} // a hint that a result waits
@@ -38,7 +38,6 @@ type incarnation struct {
 type claim struct {
 	delivery delivery
 	cancel   context.CancelCauseFunc
-	strange  int // readings in a row in which the store did not know of it
 }
 
 // runIncarnation is the life of a worker under a new id.
@@ -48,7 +47,7 @@ func runIncarnation(ctx context.Context, w *Worker) error {
 	}
 	// What a start has begun and what a stop has to write must not end with the context that asked for it.
 	writing := context.WithoutCancel(ctx)
-	id, err := w.client.mint(writing)
+	id, err := w.client.mintBounded(writing)
 	if err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
@@ -56,46 +55,56 @@ func runIncarnation(ctx context.Context, w *Worker) error {
 		Worker: w, id: id, log: w.log.With("worker", id), names: w.topics(), claims: map[ID]*claim{},
 		freed: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
 	}
-	leave, err := inc.enter(writing)
+	begun, leave, err := inc.enter(writing)
 	if err != nil {
 		return fmt.Errorf("run worker %s: %w", id, err)
 	}
 	defer leave()
+	return inc.live(ctx, begun)
+}
 
-	life, end := context.WithCancelCause(writing) // of heart and settling: they go on while the worker drains
-	defer end(nil)
+// live claims until ctx ends or the incarnation is over, then drains. Its heart, its upkeep and its settling go on while it drains: the
+// tokens of what it holds are good until the store says otherwise.
+func (inc *incarnation) live(ctx context.Context, begun time.Time) error {
+	writing := context.WithoutCancel(ctx)
+	life, end := context.WithCancel(writing)
+	defer end()
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()
 	var tasks sync.WaitGroup
+	var over error // why the incarnation cannot go on
 	tasks.Go(func() { inc.settleLoop(life) })
+	tasks.Go(func() { inc.upkeepLoop(life) })
 	tasks.Go(func() {
-		if err := inc.beatLoop(life); err != nil {
-			end(err) // this incarnation is over
+		if over = inc.heartLoop(life, begun); over != nil {
 			stopClaiming()
 			inc.cancelAll(ErrClaimLost)
 		}
 	})
 	inc.claimLoop(claiming)
-	inc.drain(life)
-	stopErr := inc.unsettled(life)
-	over := context.Cause(life)
-	end(nil)
+	inc.drain()
+	unsettled := inc.unsettled()
+	end()
 	tasks.Wait()
-	if over != nil {
-		return over
+	// With results that the store did not take, the worker's row stays: its proof of life goes, and a sweep gives back what it held.
+	if unsettled != nil {
+		return errors.Join(over, unsettled)
 	}
-	return errors.Join(stopErr, inc.stop(writing))
+	return errors.Join(over, inc.stop(writing))
 }
 
-// enter makes the incarnation known: its proof of life first, then its first heartbeat, then its event.
-func (inc *incarnation) enter(ctx context.Context) (leave func(), err error) {
+// enter makes the incarnation known: its proof of life first, then its first heartbeat, then its event. begun is the time of the
+// heartbeat, where the engine keeps them.
+func (inc *incarnation) enter(ctx context.Context) (begun time.Time, leave func(), err error) {
 	release := func() error { return nil }
 	if watcher, ok := store.As[store.ProcessWatcher](inc.client.store); ok {
-		held, err := watcher.Attest(ctx, inc.id)
+		bounded, cancel := inc.client.within(ctx)
+		held, err := watcher.Attest(bounded, inc.id)
+		cancel()
 		if err != nil && !errors.Is(err, store.ErrNoProof) {
-			return nil, err
+			return begun, nil, err
 		}
-		if inc.swept = err == nil; inc.swept {
+		if inc.provable = err == nil; inc.provable {
 			release = held
 		}
 	}
@@ -105,64 +114,89 @@ func (inc *incarnation) enter(ctx context.Context) (leave func(), err error) {
 		}
 	}
 	if heart, ok := store.As[store.Heart](inc.client.store); ok {
-		beat := store.Beat{Worker: inc.id, First: true, Interval: inc.opts.HeartbeatInterval}
 		bounded, cancel := inc.client.within(ctx)
-		defer cancel()
-		if _, err := heart.Beat(bounded, beat); err != nil {
+		begun, err = heart.Beat(bounded, store.Beat{Worker: inc.id, First: true, Interval: inc.opts.HeartbeatInterval})
+		cancel()
+		if err != nil {
 			leave()
-			return nil, err
+			return begun, nil, err
 		}
 	}
 	host, _ := os.Hostname() // a worker without a host name is still a worker
 	started := events.WorkerStarted{
 		Host: host, PID: os.Getpid(), Version: inc.opts.Program, Topics: inc.names,
-		Concurrency: inc.opts.Concurrency, HeartbeatInterval: inc.opts.HeartbeatInterval, Proof: inc.swept,
+		Concurrency: inc.opts.Concurrency, HeartbeatInterval: inc.opts.HeartbeatInterval, Proof: inc.provable,
 	}
-	if err := inc.operate(ctx, fsm.StartWorker{Started: started}); err != nil {
+	if _, err := inc.operate(ctx, fsm.StartWorker{Started: started}); err != nil {
 		leave()
-		return nil, err
+		return begun, nil, err
 	}
-	return leave, nil
+	if err := inc.introduce(ctx); err != nil {
+		leave()
+		return begun, nil, err
+	}
+	return begun, leave, nil
 }
 
-// stop says that the incarnation ended as it should.
+// introduce makes the worker's topics known that nobody has seen yet, with what the code says they start with. A topic that has another
+// limit keeps it: two deploys must not fight over it.
+func (inc *incarnation) introduce(ctx context.Context) error {
+	command := fsm.Enqueue{Topics: map[string]fsm.TopicStart{}}
+	for _, topic := range inc.names {
+		command.Topics[topic] = fsm.TopicStart{Limit: inc.handlers[topic].start.Limit}
+	}
+	if _, err := inc.client.decide(ctx, func(o calls.Origin) store.Call {
+		call, _ := calls.Enqueue(o, command, nil)
+		return call
+	}); err != nil {
+		return err
+	}
+	for _, name := range inc.names {
+		inc.client.topics.learn(name)
+		declared := inc.handlers[name].start.Limit
+		t, err := inc.client.topic(ctx, name)
+		if err != nil {
+			return err
+		}
+		if declared != 0 && t.Limit != declared {
+			inc.log.WarnContext(ctx, "topic has another limit than this worker's code declares; ConfigureTopic changes it",
+				"topic", name, "limit", t.Limit, "declared", declared)
+		}
+	}
+	return nil
+}
+
+// stop says that the incarnation ended as it should. What the store still has under it, such as a claim whose answer was lost, is given
+// back with it.
 func (inc *incarnation) stop(ctx context.Context) error {
-	if err := inc.operate(ctx, fsm.StopWorker{}); err != nil {
-		return fmt.Errorf("stop worker %s: %w", inc.id, err)
+	for stopped := false; !stopped; {
+		receipt, err := inc.operate(ctx, fsm.StopWorker{Released: inc.released})
+		if err != nil {
+			return fmt.Errorf("stop worker %s: %w", inc.id, err)
+		}
+		for _, r := range receipt.Events {
+			switch r.Event.Type() {
+			case events.TypeMessageRequeued:
+				inc.released++
+			case events.TypeWorkerStopped:
+				stopped = true
+			}
+		}
 	}
 	if heart, ok := store.As[store.Heart](inc.client.store); ok {
-		if err := heart.Still(ctx, inc.id); err != nil {
+		bounded, cancel := inc.client.within(ctx)
+		defer cancel()
+		if err := heart.Still(bounded, inc.id); err != nil {
 			return fmt.Errorf("stop worker %s: %w", inc.id, err)
 		}
 	}
 	return nil
 }
 
-func (inc *incarnation) operate(ctx context.Context, command fsm.WorkerCommand) error {
-	_, err := inc.client.decide(ctx, func(o calls.Origin) store.Call {
+func (inc *incarnation) operate(ctx context.Context, command fsm.WorkerCommand) (store.Receipt, error) {
+	return inc.client.decide(ctx, func(o calls.Origin) store.Call {
 		return calls.OperateWorker(o, fsm.OperateWorker{Worker: inc.id, Command: command})
 	})
-	return err
-}
-
-// sweep gives back what the dead held.
-func (inc *incarnation) sweep(ctx context.Context) {
-	if !inc.swept || inc.opts.Sweeps == SweepsOff {
-		return
-	}
-	report, err := reaper.Sweep{
-		Store: inc.client.store, Decide: inc.client.decide, Caller: inc.id, Limit: inc.opts.OrphanMaxAttempts,
-	}.Run(ctx)
-	if len(report.Workers) > 0 {
-		inc.log.WarnContext(ctx, "messages of workers that are gone were given back",
-			"workers", len(report.Workers), "requeued", report.Requeued, "dead_lettered", report.DeadLettered)
-		if inc.opts.OnSwept != nil {
-			inc.opts.OnSwept(Swept(report))
-		}
-	}
-	if err != nil && ctx.Err() == nil {
-		inc.log.ErrorContext(ctx, "sweep failed", "error", err)
-	}
 }
 
 // cancelAll ends the contexts of all running handlers.
@@ -175,7 +209,7 @@ func (inc *incarnation) cancelAll(cause error) {
 }
 
 // drain waits for the running handlers, and ends their contexts when they take too long.
-func (inc *incarnation) drain(life context.Context) {
+func (inc *incarnation) drain() {
 	done := make(chan struct{})
 	go func() { // ends with the last handler, which drain waits for
 		inc.handling.Wait()
@@ -189,14 +223,13 @@ func (inc *incarnation) drain(life context.Context) {
 			return
 		case <-timer.C:
 			inc.cancelAll(ErrStopping)
-		case <-life.Done():
 		}
 	}
 	<-done
 }
 
 // unsettled waits until every result is in the store, for SettleTimeout at most, and says which are not.
-func (inc *incarnation) unsettled(life context.Context) error {
+func (inc *incarnation) unsettled() error {
 	timer := time.NewTimer(inc.opts.SettleTimeout)
 	defer timer.Stop()
 	for {
@@ -208,10 +241,8 @@ func (inc *incarnation) unsettled(life context.Context) error {
 		}
 		select {
 		case <-inc.freed:
-		case <-life.Done():
-			return nil // whoever ended it says why
 		case <-timer.C:
-			return fmt.Errorf("worker %s: the store did not take %d results within %s; their messages are given back by a sweep",
+			return fmt.Errorf("worker %s: the store did not take %d results within %s; a sweep gives their messages back",
 				inc.id, left, inc.opts.SettleTimeout)
 		}
 	}

@@ -34,12 +34,9 @@ func (c *Client) operate(ctx context.Context, command fsm.MessageCommand, ids []
 	for i, id := range ids {
 		entities[i] = events.MessageEntity(id)
 	}
-	var rows []store.Row
-	for row, err := range c.store.Rows(ctx, store.RowFilter{Entities: entities}) {
-		if err != nil {
-			return fmt.Errorf("%s: %w", command.Name(), err)
-		}
-		rows = append(rows, row)
+	rows, err := c.rows(ctx, entities...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", command.Name(), err)
 	}
 	keys, err := calls.Keys(rows)
 	if err != nil {
@@ -136,17 +133,37 @@ func (c *Client) countClaims(ctx context.Context, topic string) error {
 
 // counting reports whether a topic waits for its claims to be counted.
 func (c *Client) counting(ctx context.Context, topic string) (bool, error) {
-	for row, err := range c.store.Rows(ctx, store.RowFilter{Entities: []events.Entity{events.TopicEntity(topic)}}) {
-		if err != nil {
-			return false, fmt.Errorf("topic %s: %w", topic, err)
-		}
-		v, err := calls.Value(row)
-		if err != nil {
-			return false, err
-		}
-		if t, ok := v.(*fsm.Topic); ok {
-			return t.Counting, nil
-		}
+	t, err := c.topic(ctx, topic)
+	return t.Counting, err
+}
+
+// topic is a topic as the store has it; zero where nobody has seen it.
+func (c *Client) topic(ctx context.Context, name string) (fsm.Topic, error) {
+	rows, err := c.rows(ctx, events.TopicEntity(name))
+	if err != nil || len(rows) == 0 {
+		return fsm.Topic{}, err
 	}
-	return false, nil
+	v, err := calls.Value(rows[0])
+	if err != nil {
+		return fsm.Topic{}, err
+	}
+	t, ok := v.(*fsm.Topic)
+	if !ok {
+		return fsm.Topic{}, fmt.Errorf("%s: want a topic", v.Entity())
+	}
+	return *t, nil
+}
+
+// rows is the kept rows of some entities.
+func (c *Client) rows(ctx context.Context, entities ...events.Entity) ([]store.Row, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	var rows []store.Row
+	for row, err := range c.store.Rows(ctx, store.RowFilter{Entities: entities}) {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
 }

@@ -71,6 +71,9 @@ func (inc *incarnation) settled(page []result) {
 	}
 	for _, r := range page {
 		delete(inc.claims, r.id)
+		if release, ok := r.command.(fsm.ReleaseMessage); ok && release.Reason == events.ReasonReleased {
+			inc.released++
+		}
 	}
 	inc.mu.Unlock()
 	hint(inc.freed)

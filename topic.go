@@ -28,6 +28,9 @@ type TopicOptions struct {
 	BackoffMax  time.Duration
 	// Timeout is how long a handler may take; 0 is no bound.
 	Timeout time.Duration
+	// OrphanMaxAttempts is how many attempts may be spent before a message whose worker is gone is dead-lettered; 0 is what the worker
+	// that sweeps has set.
+	OrphanMaxAttempts int
 }
 
 func (o TopicOptions) validate(name string) error {
@@ -40,6 +43,7 @@ func (o TopicOptions) validate(name string) error {
 	}{
 		{"Limit", int64(o.Limit)}, {"MaxAttempts", int64(o.MaxAttempts)},
 		{"BackoffBase", int64(o.BackoffBase)}, {"BackoffMax", int64(o.BackoffMax)}, {"Timeout", int64(o.Timeout)},
+		{"OrphanMaxAttempts", int64(o.OrphanMaxAttempts)},
 	} {
 		if setting.value < 0 {
 			return fmt.Errorf("topic %s: %s %d, want 0 or more: %w", name, setting.name, setting.value, ErrInvalid)
@@ -85,6 +89,8 @@ func (o EnqueueOptions) validate() error {
 		return fmt.Errorf("enqueue options: UniqueFor %s, Delay %s, want 0 or more: %w", o.UniqueFor, o.Delay, ErrInvalid)
 	case o.Delay > 0 && !o.At.IsZero():
 		return fmt.Errorf("enqueue options: both At %s and Delay %s: %w", o.At.Format(time.RFC3339), o.Delay, ErrInvalid)
+	case o.At.Year() > 9999:
+		return fmt.Errorf("enqueue options: At in the year %d, at most 9999: %w", o.At.Year(), ErrInvalid)
 	case o.MaxAttempts < 0:
 		return fmt.Errorf("enqueue options: MaxAttempts %d, want 0 or more: %w", o.MaxAttempts, ErrInvalid)
 	case o.Priority < High || o.Priority > Low:
@@ -119,6 +125,7 @@ func (t Topic[T]) Enqueue(ctx context.Context, c *Client, payload T, o EnqueueOp
 func (d Draft) limits() events.Limits {
 	l := events.Limits{
 		MaxAttempts: d.start.MaxAttempts, BackoffBase: d.start.BackoffBase, BackoffMax: d.start.BackoffMax, Timeout: d.start.Timeout,
+		OrphanMaxAttempts: d.start.OrphanMaxAttempts,
 	}
 	if d.opts.MaxAttempts > 0 {
 		l.MaxAttempts = d.opts.MaxAttempts

@@ -48,15 +48,6 @@ type WorkerOptions struct {
 	OrphanMaxAttempts int
 	// Program is the version that the log shows for the worker; empty is that of the main module.
 	Program string
-	// OnSwept is told what a sweep gave back. It must not block.
-	OnSwept func(Swept)
-}
-
-// Swept is what a sweep gave back of one or more dead workers.
-type Swept struct {
-	Workers      []fsm.Worker
-	Requeued     int
-	DeadLettered int
 }
 
 func (o WorkerOptions) validate() (WorkerOptions, error) {
@@ -156,11 +147,11 @@ func (w *Worker) topics() []string {
 }
 
 // Run claims and handles messages until ctx ends. Then it begins nothing more, waits for running handlers, ends the contexts of those
-// that take longer than DrainTimeout and gives their messages back, and returns nil once every result is in the store. It may be called
-// once.
+// that take longer than DrainTimeout and gives their messages back, and returns nil once every result is in the store. A handler that
+// does not return when its context ends keeps Run waiting: nobody else may have its message meanwhile. It may be called once.
 //
-// A store out of reach does not end it: it tries again, and keeps results until they are accepted or refused. An error says what was
-// wrong from the start, or which results the store did not take in the end; their messages are given back once the process is gone.
+// Once it has begun, a store out of reach does not end it: it tries again, and keeps results until they are accepted or refused. An error
+// says what was wrong from the start, or that the store did not take all results in the end; a sweep gives their messages back.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("run worker: it was run before; make another: %w", ErrInvalid)

@@ -6,16 +6,20 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/projections/replay"
 	"github.com/foundling-go/foundling/store"
 	"github.com/foundling-go/foundling/store/memory"
+	"github.com/google/uuid"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -291,6 +295,7 @@ func TestBadArgumentsNameTheirValueAndBound(t *testing.T) {
 		{"unprintable topic", "a\x1bb", foundling.EnqueueOptions{}, "", []string{`\x1b`, "cannot be printed"}},
 		{"no UTF-8 in a topic", "a\xffb", foundling.EnqueueOptions{}, "", []string{"not UTF-8"}},
 		{"long key", "t", foundling.EnqueueOptions{Key: long}, "", []string{"key", "201 bytes", "at most 200"}},
+		{"an instant that no log can keep", "t", foundling.EnqueueOptions{At: time.Date(1116918, 1, 1, 0, 0, 0, 0, time.UTC)}, "", []string{"1116918", "at most 9999"}},
 		{"large payload", "t", foundling.EnqueueOptions{}, strings.Repeat("x", 1<<20), []string{"1048578 bytes", "at most 1048576"}},
 		{"both times", "t", foundling.EnqueueOptions{At: time.Now(), Delay: 1}, "", []string{"At", "Delay"}},
 		{"an id of another version", "t", foundling.EnqueueOptions{ID: foundling.ID{1}}, "", []string{"version 7"}},
@@ -306,6 +311,14 @@ func TestBadArgumentsNameTheirValueAndBound(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestAnEmptyPayloadIsRefused(t *testing.T) {
+	c, _ := newClient(t)
+	_, err := foundling.NewTopic[[]byte]("t", foundling.TopicOptions{}).Enqueue(t.Context(), c, nil, foundling.EnqueueOptions{})
+	if !errors.Is(err, foundling.ErrInvalid) || !strings.Contains(err.Error(), "0 bytes, want 1 to 1048576") {
+		t.Errorf("an empty payload: %v", err)
 	}
 }
 
@@ -364,4 +377,189 @@ func ExampleTopic() {
 		fmt.Println(err)
 	}
 	// Output: receipt for order A-17, attempt 1, token 2
+}
+
+func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newClient(t)
+		topic := foundling.NewTopic[int]("mail", foundling.TopicOptions{MaxAttempts: 1, Limit: 1})
+		w := newWorker(t, c, foundling.WorkerOptions{})
+		topic.Handle(w, func(context.Context, foundling.Message[int]) error { runtime.Goexit(); return nil })
+		id, err := topic.Enqueue(t.Context(), c, 1, foundling.EnqueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, w)
+		time.Sleep(time.Second)
+		stop()
+		if got, want := history(t, s, id), "enqueued claimed dead_lettered:exhausted"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+func TestOneIDTwiceInOneCallIsOneMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newClient(t)
+		topic := foundling.NewTopic[string]("mail", foundling.TopicOptions{})
+		id, err := uuid.NewV7()
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := foundling.EnqueueOptions{ID: id}
+		list, err := c.EnqueueMany(t.Context(), topic.Draft("hello", opts), topic.Draft("hello", opts))
+		if err != nil || list[0].Known || !list[1].Known || list[1].ID != id {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		w := newWorker(t, c, foundling.WorkerOptions{})
+		topic.Handle(w, func(context.Context, foundling.Message[string]) error { return nil })
+		stop := running(t, w)
+		time.Sleep(time.Second)
+		stop()
+		if got, want := history(t, s, id), "enqueued claimed completed"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+func TestTimesWithNanosecondsAreKeptAsTheLogKeepsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newClient(t)
+		topic := foundling.NewTopic[int]("mail", foundling.TopicOptions{BackoffBase: 1234567891, MaxAttempts: 3})
+		w := newWorker(t, c, foundling.WorkerOptions{})
+		topic.Handle(w, func(_ context.Context, m foundling.Message[int]) error {
+			if m.Attempt == 1 {
+				return foundling.Snooze(time.Minute + 1)
+			}
+			return errors.New("no")
+		})
+		opts := foundling.EnqueueOptions{At: time.Now().Add(time.Second + 1), UniqueFor: time.Hour + 1, Key: "k"}
+		if _, err := topic.Enqueue(t.Context(), c, 1, opts); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := topic.Enqueue(t.Context(), c, 2, foundling.EnqueueOptions{Delay: time.Hour + 1}); err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, w)
+		for range 5 {
+			time.Sleep(20 * time.Second)
+			if report, err := replay.Verify(t.Context(), s, replay.Options{}); err != nil || !report.Clean() {
+				t.Fatalf("verify: %v %v", err, report.Violations)
+			}
+		}
+		stop()
+	})
+}
+
+func TestAWorkersTopicStartsWithWhatItsCodeSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newClient(t)
+		var said strings.Builder
+		other, err := foundling.NewClient(memory.New(memory.Options{}), foundling.ClientOptions{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		limited := foundling.NewTopic[int]("mail", foundling.TopicOptions{Limit: 1})
+		for _, client := range []*foundling.Client{c, other} {
+			if client == other { // somebody else saw the topic first, without a limit
+				if _, err := foundling.NewTopic[int]("mail", foundling.TopicOptions{}).Enqueue(t.Context(), client, 1, foundling.EnqueueOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			now, most := 0, 0
+			var mu sync.Mutex
+			w := newWorker(t, client, foundling.WorkerOptions{})
+			limited.Handle(w, func(context.Context, foundling.Message[int]) error {
+				mu.Lock()
+				now++
+				most = max(most, now)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				now--
+				mu.Unlock()
+				return nil
+			})
+			stop := running(t, w)
+			time.Sleep(time.Second)
+			for range 3 {
+				// From elsewhere, by who knows nothing of a limit.
+				if _, err := foundling.NewTopic[int]("mail", foundling.TopicOptions{}).Enqueue(t.Context(), client, 1, foundling.EnqueueOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute)
+			stop()
+			if client == c && most != 1 {
+				t.Errorf("%d handled at once, the worker's code says 1", most)
+			}
+		}
+		if !strings.Contains(said.String(), "another limit") || !strings.Contains(said.String(), "declared=1") {
+			t.Errorf("a topic with another limit was not told of: %s", said.String())
+		}
+	})
+}
+
+// heartless is a store that forgets a heartbeat row when it is told to.
+type heartless struct {
+	*memory.Store
+	forget atomic.Bool
+}
+
+// Beat implements store.Heart.
+func (h *heartless) Beat(ctx context.Context, b store.Beat) (time.Time, error) {
+	if !b.First && h.forget.Swap(false) {
+		return time.Time{}, store.ErrNotBeating
+	}
+	return h.Store.Beat(ctx, b)
+}
+
+func TestAnIncarnationThatIsOverBringsItsResultsAndStartsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &heartless{Store: memory.New(memory.Options{})}
+		c, err := foundling.NewClient(s, foundling.ClientOptions{Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		topic := foundling.NewTopic[int]("mail", foundling.TopicOptions{})
+		w := newWorker(t, c, foundling.WorkerOptions{HeartbeatInterval: time.Second})
+		topic.Handle(w, func(ctx context.Context, m foundling.Message[int]) error {
+			if m.Payload == 1 && m.Attempt == 1 {
+				<-ctx.Done()
+				return nil // it had done its work all the same
+			}
+			return nil
+		})
+		first, err := topic.Enqueue(t.Context(), c, 1, foundling.EnqueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, w)
+		time.Sleep(1500 * time.Millisecond)
+		s.forget.Store(true)
+		time.Sleep(3 * time.Second)
+		second, err := topic.Enqueue(t.Context(), c, 2, foundling.EnqueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		stop()
+		for _, id := range []foundling.ID{first, second} {
+			if got, want := history(t, s, id), "enqueued claimed completed"; got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		started := 0
+		for r, err := range s.Read(t.Context(), "", store.Filter{Types: []events.Type{events.TypeWorkerStarted}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Entity.Kind == events.KindWorker {
+				started++
+			}
+		}
+		if started != 2 {
+			t.Errorf("%d incarnations, want 2", started)
+		}
+	})
 }

@@ -12,6 +12,9 @@ type Limits struct {
 	BackoffBase time.Duration // the delay after n spent attempts is BackoffBase × 2^n; 0 is 1 s
 	BackoffMax  time.Duration // its upper bound; 0 is 24 h
 	Timeout     time.Duration // how long a handler may take; 0 is no bound
+
+	// OrphanMaxAttempts is how many claims may be spent before an orphan is dead-lettered; 0 is what the one who sweeps has set.
+	OrphanMaxAttempts int
 }
 
 func (l *Limits) visit(f *Fields) {
@@ -19,6 +22,7 @@ func (l *Limits) visit(f *Fields) {
 	f.Duration("backoff_base", &l.BackoffBase)
 	f.Duration("backoff_max", &l.BackoffMax)
 	f.Duration("timeout", &l.Timeout)
+	f.Int("orphan_max_attempts", &l.OrphanMaxAttempts)
 }
 
 // VisitFields names the limits' fields.

@@ -422,6 +422,29 @@ func TestOperateTopicAndWorker(t *testing.T) {
 	if outcome, err = start.Decide(fsm.Held{Now: now}); err != nil || len(outcome.Changes) != 1 || outcome.Changes[0].Value.Entity() != events.WorkerEntity(workerB) {
 		t.Errorf("a worker that nobody knew: %v, %+v", err, outcome)
 	}
+	claimed := fsm.Message{ID: thisID, Version: 2, State: events.Running, Topic: "mail", Attempts: 1, Worker: workerB, Token: 2, Counted: true}
+	outcome, err = fsm.OperateWorker{Worker: workerB, Command: fsm.StopWorker{Released: 3}}.Decide(fsm.Held{
+		Now: now, Workers: map[events.ID]fsm.Worker{workerB: {ID: workerB, Version: 1, State: events.Live}},
+		Claims: map[events.ID][]fsm.Message{workerB: {claimed}},
+	})
+	if err != nil || len(outcome.Changes) != 2 || len(outcome.Counts) != 1 || outcome.Counts[0].Delta != -1 {
+		t.Fatalf("a stop with an open claim: %v, %+v", err, outcome)
+	}
+	if e, ok := outcome.Changes[1].Transitions[0].Event.(*events.WorkerStopped); !ok || e.Released != 4 {
+		t.Errorf("a stop with an open claim: %+v, want what it gave back counted", outcome.Changes[1])
+	}
+	full := make([]fsm.Message, fsm.StopPage)
+	for i := range full {
+		full[i] = claimed
+		full[i].ID[15] = byte(i)
+	}
+	outcome, err = fsm.OperateWorker{Worker: workerB, Command: fsm.StopWorker{}}.Decide(fsm.Held{
+		Now: now, Workers: map[events.ID]fsm.Worker{workerB: {ID: workerB, Version: 1, State: events.Live}},
+		Claims: map[events.ID][]fsm.Message{workerB: full},
+	})
+	if err != nil || len(outcome.Changes) != fsm.StopPage {
+		t.Errorf("a stop with a full page of claims: %v, %d changes, want the page given back and the worker not stopped yet", err, len(outcome.Changes))
+	}
 	stop := fsm.OperateWorker{Worker: workerB, Command: fsm.StopWorker{}}
 	if _, err = stop.Decide(fsm.Held{Now: now}); !errors.Is(err, &fsm.Refusal{Command: "stop-worker", Reason: events.ReasonNotFound}) {
 		t.Errorf("a stop of a worker that nobody knew: %v", err)

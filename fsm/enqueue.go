@@ -1,11 +1,16 @@
 package fsm
 
-import "github.com/foundling-go/foundling/events"
+import (
+	"maps"
+	"slices"
+
+	"github.com/foundling-go/foundling/events"
+)
 
 // Enqueue makes messages. A draft whose id or key is known is answered with the message that has it, and leaves no event.
 type Enqueue struct {
 	Drafts []Draft
-	Topics map[string]TopicStart // what topics start with that nobody has seen yet
+	Topics map[string]TopicStart // what topics start with that nobody has seen yet; also of topics without a draft
 }
 
 // Draft is a message to be.
@@ -29,19 +34,12 @@ type Answer struct {
 // Name is "enqueue".
 func (Enqueue) Name() string { return "enqueue" }
 
-// Decide gives what the store must keep, and one answer per draft. A draft whose id is known with another topic or payload refuses
-// the whole command.
+// Decide gives what the store must keep, and one answer per draft. A draft whose id is known with another topic, or with a
+// payload of another size or codec, refuses the whole command. (The bytes themselves no rule can compare: their salts differ.)
 func (c Enqueue) Decide(held Held) (Outcome, []Answer, error) {
 	l := newLedger(held)
-	for _, d := range c.Drafts {
-		start, first := c.Topics[d.Topic]
-		if _, seen := held.Topics[d.Topic]; seen || !first {
-			continue
-		}
-		if _, placed := l.place[events.TopicEntity(d.Topic)]; placed {
-			continue
-		}
-		if _, err := l.topic(Topic{Name: d.Topic}, ConfigureTopic{Limit: start.Limit}); err != nil {
+	for _, name := range c.firstSeen(held) {
+		if _, err := l.topic(Topic{Name: name}, ConfigureTopic{Limit: c.Topics[name].Limit}); err != nil {
 			return Outcome{}, nil, err
 		}
 	}
@@ -54,6 +52,24 @@ func (c Enqueue) Decide(held Held) (Outcome, []Answer, error) {
 		answers[i] = answer
 	}
 	return l.outcome, answers, nil
+}
+
+// firstSeen is the topics that nobody has seen yet: those of the drafts in their order, then the others by name.
+func (c Enqueue) firstSeen(held Held) []string {
+	var names []string
+	add := func(name string) {
+		_, known := held.Topics[name]
+		if _, starts := c.Topics[name]; starts && !known && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, d := range c.Drafts {
+		add(d.Topic)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Topics)) {
+		add(name)
+	}
+	return names
 }
 
 func (l *ledger) enqueue(d Draft) (Answer, error) {

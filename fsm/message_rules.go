@@ -47,6 +47,9 @@ func Backoff(l events.Limits, spent, jitter int) time.Duration {
 	return delay + delay/1000*time.Duration(jitter)
 }
 
+// kept is an instant as the log keeps it, in whole microseconds: what is decided must be what is read back.
+func kept(t time.Time) time.Time { return t.Truncate(time.Microsecond).UTC() }
+
 // Name is "enqueue".
 func (EnqueueMessage) Name() string { return "enqueue" }
 
@@ -58,11 +61,12 @@ func (c EnqueueMessage) decideMessage(m Message, now time.Time) ([]events.Event,
 	if due.IsZero() && c.Delay > 0 {
 		due = now.Add(c.Delay)
 	}
-	if !due.After(now) {
+	if due = kept(due); !due.After(now) {
 		due = time.Time{}
 	}
 	return []events.Event{&events.MessageEnqueued{
-		Topic: c.Topic, DueAt: due, Priority: c.Priority, Key: c.Key, UniqueFor: c.UniqueFor, Limits: c.Limits, Payload: c.Payload,
+		Topic: c.Topic, DueAt: due, Priority: c.Priority, Key: c.Key, UniqueFor: c.UniqueFor.Truncate(time.Microsecond),
+		Limits: c.Limits, Payload: c.Payload,
 	}}, nil
 }
 
@@ -120,7 +124,7 @@ func (c FailMessage) decideMessage(m Message, now time.Time) ([]events.Event, *R
 	}
 	return []events.Event{&events.MessageRequeued{
 		Reason: events.ReasonRetry, Token: c.Token, Error: c.Error, Jitter: c.Jitter,
-		DueAt: now.Add(Backoff(m.Limits, m.Spent(), c.Jitter)),
+		DueAt: kept(now.Add(Backoff(m.Limits, m.Spent(), c.Jitter))),
 	}}, nil
 }
 
@@ -133,7 +137,7 @@ func (c ReleaseMessage) decideMessage(m Message, now time.Time) ([]events.Event,
 	}
 	e := &events.MessageRequeued{Reason: c.Reason, Token: c.Token}
 	if c.Delay > 0 {
-		e.DueAt = now.Add(c.Delay)
+		e.DueAt = kept(now.Add(c.Delay))
 	}
 	return []events.Event{e}, nil
 }
@@ -175,7 +179,11 @@ func (c OrphanMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *R
 		return nil, m.refusal(c.Name(), events.ReasonStaleToken)
 	}
 	orphaned := &events.MessageOrphaned{Token: m.Token, Evidence: c.Evidence}
-	if limit := c.Evidence.Limit; limit > 0 && m.Spent() >= limit {
+	limit := c.Evidence.Limit
+	if own := m.Limits.OrphanMaxAttempts; own > 0 {
+		limit = own
+	}
+	if limit > 0 && m.Spent() >= limit {
 		return []events.Event{orphaned, &events.MessageDeadLettered{Reason: events.ReasonOrphanLimit, Token: m.Token}}, nil
 	}
 	return []events.Event{orphaned, &events.MessageRequeued{Reason: events.ReasonOrphan, Token: m.Token}}, nil

@@ -252,7 +252,10 @@ func TestEnqueued(t *testing.T) {
 		{"later", fsm.EnqueueMessage{DueAt: now.Add(time.Hour)}, now.Add(time.Hour), now.Add(time.Hour)},
 		{"in the past", fsm.EnqueueMessage{DueAt: now.Add(-time.Hour)}, time.Time{}, now},
 		{"after a delay", fsm.EnqueueMessage{Delay: time.Minute}, now.Add(time.Minute), now.Add(time.Minute)},
-		{"a time wins over a delay", fsm.EnqueueMessage{DueAt: now.Add(2), Delay: time.Minute}, now.Add(2), now.Add(2)},
+		{"a time wins over a delay", fsm.EnqueueMessage{DueAt: now.Add(time.Second), Delay: time.Minute}, now.Add(time.Second), now.Add(time.Second)},
+		{"a time is cut to microseconds", fsm.EnqueueMessage{DueAt: now.Add(2001)}, now.Add(2000), now.Add(2000)},
+		{"a delay is cut to microseconds", fsm.EnqueueMessage{Delay: 3999}, now.Add(3000), now.Add(3000)},
+		{"less than a microsecond is at once", fsm.EnqueueMessage{DueAt: now.Add(999)}, time.Time{}, now},
 	}
 	for _, tt := range tests {
 		m, list := decide(t, fsm.Message{ID: thisID}, tt.command, now)

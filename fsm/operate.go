@@ -60,14 +60,38 @@ type OperateWorker struct {
 // Name is the command's.
 func (c OperateWorker) Name() string { return c.Command.Name() }
 
-// Decide gives what the store must keep.
+// Decide gives what the store must keep. A stop gives back what the worker holds, a page at a time; only the commit that finds the last of it
+// says that the worker has stopped.
 func (c OperateWorker) Decide(held Held) (Outcome, error) {
 	l := newLedger(held)
 	w, ok := held.Workers[c.Worker]
 	if !ok {
 		w = Worker{ID: c.Worker}
 	}
+	if stop, ok := c.Command.(StopWorker); ok {
+		return l.stop(w, stop)
+	}
 	if err := l.worker(w, c.Command); err != nil {
+		return Outcome{}, err
+	}
+	return l.outcome, nil
+}
+
+func (l *ledger) stop(w Worker, c StopWorker) (Outcome, error) {
+	if _, err := w.Decide(c, l.held.Now); err != nil {
+		return Outcome{}, err
+	}
+	page := l.held.Claims[w.ID]
+	for _, m := range page {
+		if _, err := l.move(m, ReleaseMessage{Token: m.Token, Reason: events.ReasonReleased}); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if len(page) == StopPage {
+		return l.outcome, nil // there may be more
+	}
+	c.Released += len(page)
+	if err := l.worker(w, c); err != nil {
 		return Outcome{}, err
 	}
 	return l.outcome, nil

@@ -48,8 +48,12 @@ func (w *Worker) VisitFields(f *events.Fields) {
 // StartWorker makes an incarnation known.
 type StartWorker struct{ Started events.WorkerStarted }
 
-// StopWorker says that the incarnation ended as it should.
+// StopWorker says that the incarnation ended as it should. What it still holds is given back in the same commit, see [OperateWorker]:
+// nothing is ever held by a worker that has stopped. Released counts what it had given back at its end before.
 type StopWorker struct{ Released int }
+
+// StopPage is how many claims one commit of a stop gives back at most.
+const StopPage = 100
 
 // LoseWorker says that somebody found it gone.
 type LoseWorker struct{ Evidence events.Evidence }

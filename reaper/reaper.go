@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ var ErrCallerMissing = errors.New("caller_missing")
 const Page = 100
 
 // Decide commits one call and settles its outcome, as a client does.
-type Decide func(ctx context.Context, make func(calls.Origin) store.Call) (store.Receipt, error)
+type Decide func(ctx context.Context, prepare func(calls.Origin) store.Call) (store.Receipt, error)
 
 // Sweep is one run over all workers.
 type Sweep struct {
@@ -44,28 +45,22 @@ type Report struct {
 }
 
 // Run gives back the claims of every incarnation whose process is proven to have ended, its messages and their slots page by page,
-// each page one commit. It changes nothing, and says so with store.ErrNoProof, where the engine has no such proof. Running it twice,
-// or from two processes at once, has the effect of once.
+// each page one commit. Running it twice, or from two processes at once, has the effect of once.
+//
+// It changes nothing where the engine has no such proof (store.ErrNoProof), or where the caller is not known to live itself
+// (ErrCallerMissing). What cannot be read is skipped, the others are served, and the error names it.
 func (s Sweep) Run(ctx context.Context) (Report, error) {
 	var report Report
 	watcher, ok := store.As[store.ProcessWatcher](s.Store)
 	if !ok {
 		return report, fmt.Errorf("sweep: %w", store.ErrNoProof)
 	}
-	workers, err := s.census(ctx)
-	if err != nil {
-		return report, fmt.Errorf("sweep: %w", err)
-	}
-	ids := make([]events.ID, 0, len(workers))
-	for id := range workers {
-		if id != s.Caller {
-			ids = append(ids, id)
-		}
-	}
-	slices.SortFunc(ids, func(a, b events.ID) int { return bytes.Compare(a[:], b[:]) }) // the log must not depend on a map's order
+	workers, skipped := s.census(ctx)
+	ids := slices.SortedFunc(maps.Keys(workers), func(a, b events.ID) int { return bytes.Compare(a[:], b[:]) }) // the log must not depend on a map's order
 	gone, err := watcher.Gone(ctx, ids...)
-	if err != nil {
-		return report, fmt.Errorf("sweep: %w", err)
+	skipped = errors.Join(skipped, err)
+	if caller, ok := workers[s.Caller]; !ok || caller.State != events.Live || slices.Contains(gone, s.Caller) {
+		return report, errors.Join(fmt.Errorf("sweep: worker %s: %w", s.Caller, ErrCallerMissing), skipped)
 	}
 	beats := s.lastBeats(ctx)
 	for _, id := range gone {
@@ -73,35 +68,42 @@ func (s Sweep) Run(ctx context.Context) (Report, error) {
 			Reason: events.ReasonProcessGone, Claimer: id, LastBeatAt: beats[id], Decider: s.Caller, Limit: s.Limit,
 		}
 		before := report.Requeued + report.DeadLettered
-		if err := s.reclaim(ctx, evidence, &report); err != nil {
-			return report, fmt.Errorf("sweep: worker %s: %w", id, err)
+		if err := s.reclaim(ctx, workers[id], evidence, &report); err != nil {
+			skipped = errors.Join(skipped, fmt.Errorf("worker %s: %w", id, err))
 		}
 		if report.Requeued+report.DeadLettered > before {
 			report.Workers = append(report.Workers, workers[id])
 		}
+		if err := ctx.Err(); err != nil {
+			return report, fmt.Errorf("sweep: %w", err)
+		}
+	}
+	if skipped != nil {
+		return report, fmt.Errorf("sweep: %w", skipped)
 	}
 	return report, nil
 }
 
-// census is every worker that has not stopped and whose end can be proven. The caller must be among them.
+// census is every worker that has not stopped and whose end can be proven. A row that cannot be read is skipped and reported; it must not
+// stop the others from getting back what they wait for.
 func (s Sweep) census(ctx context.Context) (map[events.ID]fsm.Worker, error) {
 	workers := map[events.ID]fsm.Worker{}
+	var skipped error
 	for row, err := range s.Store.Rows(ctx, store.RowFilter{Kind: events.KindWorker}) {
 		if err != nil {
-			return nil, err
+			skipped = errors.Join(skipped, err)
+			continue
 		}
 		v, err := calls.Value(row)
 		if err != nil {
-			return nil, err
+			skipped = errors.Join(skipped, err)
+			continue
 		}
 		if w, ok := v.(*fsm.Worker); ok && w.Proof {
 			workers[w.ID] = *w
 		}
 	}
-	if caller, ok := workers[s.Caller]; !ok || caller.State != events.Live {
-		return nil, fmt.Errorf("worker %s: %w", s.Caller, ErrCallerMissing)
-	}
-	return workers, nil
+	return workers, skipped
 }
 
 // lastBeats is when each incarnation was last heard of. It goes into the evidence only; what is not to be had is left out.
@@ -121,8 +123,15 @@ func (s Sweep) lastBeats(ctx context.Context) map[events.ID]time.Time {
 	return last
 }
 
-// reclaim goes on page by page until a commit finds nothing left to change.
-func (s Sweep) reclaim(ctx context.Context, evidence events.Evidence, report *Report) error {
+// reclaim goes on page by page until a commit finds nothing left to change. One held to be lost before, who holds nothing, costs a look
+// and no commit.
+func (s Sweep) reclaim(ctx context.Context, w fsm.Worker, evidence events.Evidence, report *Report) error {
+	if w.State == events.Lost {
+		holds, err := s.holds(ctx, w.ID)
+		if err != nil || !holds {
+			return err
+		}
+	}
 	for {
 		receipt, err := s.Decide(ctx, func(o calls.Origin) store.Call {
 			return calls.Reclaim(o, fsm.Reclaim{Evidence: evidence}, Page)
@@ -142,4 +151,12 @@ func (s Sweep) reclaim(ctx context.Context, evidence events.Evidence, report *Re
 			}
 		}
 	}
+}
+
+// holds reports whether a worker has an open claim.
+func (s Sweep) holds(ctx context.Context, worker events.ID) (bool, error) {
+	for _, err := range s.Store.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Worker: worker}) {
+		return true, err
+	}
+	return false, nil
 }

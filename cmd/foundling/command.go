@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"syscall"
+	"time"
 
 	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/internal/child"
@@ -18,16 +20,13 @@ type commander struct {
 	template child.Template
 	runner   *child.Runner
 	out      *console
-}
-
-func newCommander(template child.Template, runner *child.Runner, out *console) *commander {
-	return &commander{template: template, runner: runner, out: out}
+	stopping <-chan struct{} // closed by the first interrupt
 }
 
 // handle is the handler of a message: nil when the command ended well and all its output is written, so that nothing is completed that
 // was not printed. How the child failed is the error, with the end of its output. A payload that no command line can carry is
 // dead-lettered. Trouble of this machine (the command cannot be started, its output cannot be held or written) is not the message's:
-// console.broken is told, and the message is given back.
+// console.broken is told, and the message is given back. So is one whose command an interrupt ended that was meant for this process.
 func (c *commander) handle(ctx context.Context, m foundling.Message[[]byte]) error {
 	spec, err := c.template.Fill(m.Payload)
 	if err != nil {
@@ -47,10 +46,20 @@ func (c *commander) handle(ctx context.Context, m foundling.Message[[]byte]) err
 	if runErr != nil && cause == nil {
 		return c.giveBack(runErr)
 	}
+	cut := runErr == nil && c.cutShort(result)
+	if cut {
+		cause = foundling.ErrStopping
+	}
 	if err := c.print(result, cause); err != nil {
 		return c.giveBack(err)
 	}
-	if runErr == nil && result.OK() {
+	if result.LeftBehind {
+		c.out.say("foundling: %s: something its command left behind held its output open, and was killed", harmless(string(m.Payload)))
+	}
+	switch {
+	case cut:
+		return foundling.Snooze(0)
+	case runErr == nil && result.OK():
 		return nil
 	}
 	return failure(result, runErr)
@@ -66,6 +75,25 @@ func (c *commander) print(result child.Result, cause error) error {
 		_, err := result.WriteStdout(c.out.stdout)
 		return err
 	})
+}
+
+// interruptFor is how long an interrupt that ended a child may take to reach this process too.
+const interruptFor = 200 * time.Millisecond
+
+// cutShort reports whether a child was ended by the signal that tells this process to stop. For a moment after its start a child is in
+// our process group still, and a terminal, or timeout, signals the whole group; a service manager signals all processes it knows.
+func (c *commander) cutShort(result child.Result) bool {
+	if result.Ended != "signal: "+syscall.SIGINT.String() && result.Ended != "signal: "+syscall.SIGTERM.String() {
+		return false
+	}
+	timer := time.NewTimer(interruptFor)
+	defer timer.Stop()
+	select {
+	case <-c.stopping:
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // giveBack leaves a message to a process that can run it, no attempt spent, and says that this one cannot.

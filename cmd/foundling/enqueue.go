@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,13 +10,8 @@ import (
 	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/internal/lines"
+	"github.com/foundling-go/foundling/store"
 	"github.com/spf13/cobra"
-)
-
-const (
-	// enqueuePage is how many messages one commit takes at most, and enqueueBytes about how many bytes of payload.
-	enqueuePage  = 500
-	enqueueBytes = 4 << 20
 )
 
 // enqueueOptions is what the flags of enqueue say.
@@ -37,7 +31,12 @@ func newEnqueue(a *app) *cobra.Command {
 			"An id is printed once its message is durable, followed by \"known\" where the key was taken and it is another message's.\n" +
 			"The store is made where it is not there.",
 		Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.enqueue(cmd.Context(), o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("key") && o.Key == "" {
+				return usage("--key: empty name, want 1 to %d bytes", store.MaxName)
+			}
+			return a.enqueue(cmd.Context(), o, args)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Key, "key", "", "a name for the one message, unique among the open ones of the topic")
@@ -46,7 +45,7 @@ func newEnqueue(a *app) *cobra.Command {
 	flags.IntVar(&o.MaxAttempts, "attempts", 0, "how many attempts it has (default 25)")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "how long one attempt may take (default no bound)")
 	flags.BoolVarP(&o.nul, "null", "0", false, "messages end in a NUL byte instead of a line end")
-	flags.BoolVar(&o.whole, "whole", false, "all of the input is one message, line ends and all")
+	flags.BoolVar(&o.whole, "whole", false, "all of the input, one byte at least, is one message, line ends and all")
 	cmd.MarkFlagsMutuallyExclusive("null", "whole")
 	return cmd
 }
@@ -103,7 +102,6 @@ type enqueuer struct {
 	topic  foundling.Topic[[]byte]
 	opts   enqueueOptions
 	page   []foundling.Draft
-	bytes  int
 }
 
 // whole makes one message of the whole input.
@@ -112,6 +110,9 @@ func (e *enqueuer) whole(ctx context.Context, input io.Reader) error {
 	payload, err := io.ReadAll(io.LimitReader(input, most+1))
 	if err != nil {
 		return &exitError{exitStore, fmt.Errorf("read input: %w", err)}
+	}
+	if len(payload) == 0 {
+		return usage("the input is empty, and a message has at least one byte")
 	}
 	if len(payload) > most {
 		return usage("the input has more than the %d bytes a message may have", most)
@@ -123,39 +124,34 @@ func (e *enqueuer) whole(ctx context.Context, input io.Reader) error {
 // lines makes a message of each line. A line that is too long is said and passed over, so that the others are not enqueued twice when
 // it is enqueued by itself.
 func (e *enqueuer) lines(ctx context.Context, input io.Reader) error {
-	o := lines.ReaderOptions{}
-	if e.opts.nul {
-		o.Ending = lines.NUL
-	}
-	reader, err := lines.NewReader(input, o)
+	passedOver := 0
+	pages, err := newPager(input, nulEnded(e.opts.nul).ending(), func(err error) {
+		passedOver++
+		fmt.Fprintf(e.stderr, "foundling: not enqueued: %v\n", err)
+	})
 	if err != nil {
 		return err
 	}
-	passedOver := 0
 	for {
-		record, err := reader.Next()
-		var tooLong *lines.TooLongError
-		switch {
-		case errors.As(err, &tooLong):
-			passedOver++
-			fmt.Fprintf(e.stderr, "foundling: not enqueued: %v\n", err)
-		case err == nil:
-			e.add(bytes.Clone(record.Bytes))
-		case err != io.EOF:
-			return errors.Join(&exitError{exitStore, err}, e.commit(ctx))
+		page, err := pages.next()
+		for _, line := range page {
+			e.add(line)
 		}
 		if e.opts.Key != "" && len(e.page) > 1 {
 			return usage("--key %s is for one message, and the input has more", harmless(e.opts.Key))
 		}
-		if err == io.EOF || e.opts.Key == "" && (e.full() || !reader.Ready()) {
+		if err != nil || e.opts.Key == "" { // with a key, all of the input is known before anything is done
 			if err := e.commit(ctx); err != nil {
 				return err
 			}
 		}
-		if err == io.EOF && passedOver > 0 {
+		switch {
+		case err == nil:
+		case err != io.EOF: // bare, as Reader says
+			return &exitError{exitStore, err}
+		case passedOver > 0:
 			return exit(exitUsage)
-		}
-		if err == io.EOF {
+		default:
 			return nil
 		}
 	}
@@ -163,10 +159,7 @@ func (e *enqueuer) lines(ctx context.Context, input io.Reader) error {
 
 func (e *enqueuer) add(payload []byte) {
 	e.page = append(e.page, e.topic.Draft(payload, e.opts.EnqueueOptions))
-	e.bytes += len(payload)
 }
-
-func (e *enqueuer) full() bool { return len(e.page) == enqueuePage || e.bytes >= enqueueBytes }
 
 // commit makes the messages of the page durable and prints their ids.
 func (e *enqueuer) commit(ctx context.Context) error {
@@ -174,7 +167,7 @@ func (e *enqueuer) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.page, e.bytes = e.page[:0], 0
+	e.page = e.page[:0]
 	var b bytes.Buffer
 	for _, m := range list {
 		b.WriteString(m.ID.String())

@@ -100,7 +100,7 @@ func TestResolve(t *testing.T) {
 	topic := foundling.NewTopic[[]byte]("mail", foundling.TopicOptions{})
 	ends := []string{"a31", "ba31", "0000c07", "1c07", "2c07", "3c07", "4c07", "5c07", "fff"}
 	for _, end := range ends {
-		if _, err := topic.Enqueue(t.Context(), client, nil, foundling.EnqueueOptions{ID: idEnding(end)}); err != nil {
+		if _, err := topic.Enqueue(t.Context(), client, []byte("x"), foundling.EnqueueOptions{ID: idEnding(end)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/foundling-go/foundling"
 )
@@ -15,6 +16,10 @@ import (
 type interrupted struct{ by os.Signal }
 
 func (i *interrupted) Error() string { return "interrupted: " + i.by.String() }
+
+// interruptEcho is how soon after the first interrupt the same signal is no second one: timeout signals its child, and then the group
+// that the child is in.
+const interruptEcho = 100 * time.Millisecond
 
 // stopSignals gives a context that ends at the first SIGINT or SIGTERM, to stop in order, and one that ends at the second, to stop at
 // once. A third ends the process as the system does. release lets go of the signals and waits for what watched them.
@@ -26,13 +31,21 @@ func stopSignals(parent context.Context, first func(os.Signal)) (stop, abort con
 	over := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		for _, act := range []func(os.Signal){
-			func(s os.Signal) { stopNow(&interrupted{s}); first(s) },
-			func(s os.Signal) { abortNow(&interrupted{s}); signal.Stop(signals) },
-		} {
+		var one os.Signal // the first
+		var at time.Time
+		for {
 			select {
 			case s := <-signals:
-				act(s)
+				switch {
+				case one == nil:
+					one, at = s, time.Now()
+					stopNow(&interrupted{s})
+					first(s)
+				case s != one || time.Since(at) >= interruptEcho:
+					abortNow(&interrupted{s})
+					signal.Stop(signals)
+					return
+				}
 			case <-over:
 				return
 			}

@@ -11,18 +11,29 @@ import (
 
 	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/internal/child"
-	"github.com/foundling-go/foundling/internal/lines"
 	"github.com/spf13/cobra"
 )
 
 const runHelp = `Run COMMAND once for each line of standard input, as xargs does, so that a crash loses nothing.
 
 A line counts as read when it is on disk. {} in any argument of COMMAND is replaced by the line; without one the line is appended. No
-shell is involved. The output of each COMMAND is held and written whole before its line counts as done: what is done was printed. What
-ran when this process was killed, at most -j lines, runs again when the batch is resumed, and may be printed twice.
+shell is involved. A line that begins with - is seen by COMMAND as an option: where that may be, give COMMAND -- {}. A shell's script
+gets the line as an argument of its own, sh -c '… "$1"' sh {}, for in sh -c '… {}' the line would be a piece of the script.
+
+COMMAND runs in the directory where run was given it, with FOUNDLING_MESSAGE (the line's id), FOUNDLING_TOKEN (rises with every claim),
+FOUNDLING_ATTEMPT and FOUNDLING_CHILD (a mark by which it is found when this process ends) in its environment. It ends with this
+process, and so does all it starts in its process group; what leaves the group (setsid) lives on.
+
+The output of each COMMAND is held and written whole before its line counts as done: what is done was printed. What ran when this
+process was killed, at most -j lines, runs again when the batch is resumed, and may be printed twice.
 
 A line is known by its bytes and by how many equal ones came before it. The same batch with the same input does only what is not done
-yet, in whatever order the lines come, and lines that were added.`
+yet, in whatever order the lines come, and lines that were added. What is given besides, COMMAND and flags, holds from then on.
+--resume NAME needs neither input nor COMMAND, and so does --store FILE alone, which resumes the batch in FILE.
+
+Ctrl-C (or SIGTERM) finishes what runs and begins nothing more; once more aborts. The exit status is 0 where all is done, 1 where lines
+are dead letters or part of the input is missing, 4 where there is no such batch, 5 where a process works on it with another COMMAND,
+and 130 after an interrupt.`
 
 // runFlags are the flags of run.
 type runFlags struct {
@@ -35,7 +46,7 @@ type runFlags struct {
 	stdin    bool
 	resume   string
 
-	jobsGiven bool
+	given func(name string) bool // whether the command line has the flag
 }
 
 func newRun(a *app) *cobra.Command {
@@ -47,14 +58,14 @@ func newRun(a *app) *cobra.Command {
 		Example: "  ls *.flac | foundling run --batch opus -j 4 -- flac2opus {}\n  foundling run --resume opus",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.jobsGiven = cmd.Flags().Changed("jobs")
+			f.given = cmd.Flags().Changed
 			return a.run(cmd.Context(), f, args)
 		},
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false) // the flags behind COMMAND are COMMAND's
 	flags.IntVarP(&f.jobs, "jobs", "j", runtime.NumCPU(), "how many COMMANDs run at once in this process")
-	flags.IntVar(&f.limit, "limit", 0, "how many run at once over all processes of the batch; 0 is no limit")
+	flags.IntVar(&f.limit, "limit", 0, "how many run at once over all processes of the batch; 0 lifts a limit that was set")
 	flags.IntVar(&f.attempts, "attempts", 1, "how often a line is tried; the delay is 1s, doubling to 1m")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long one COMMAND may take; 0 is no bound")
 	flags.BoolVarP(&f.null, "null", "0", false, "lines end with a NUL byte, as from find -print0")
@@ -88,7 +99,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 		return err
 	}
 	if len(args) > 0 { // said once, before any input is read
-		if _, err := child.NewTemplate(args, f.input()); err != nil {
+		if _, err := child.NewTemplate(args, onStdin(f.stdin).input()); err != nil {
 			return usage("%w", err)
 		}
 	}
@@ -98,9 +109,12 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	}
 	defer b.store.Close()
 	if b.plan == nil {
-		return b.alreadyDone(ctx)
+		return b.withoutPlan(ctx)
 	}
-	template, err := child.NewTemplate(b.plan.Command, b.plan.input())
+	if err := b.enterDir(); err != nil {
+		return err
+	}
+	template, err := child.NewTemplate(b.plan.argv(), onStdin(b.plan.Stdin).input())
 	if err != nil {
 		return usage("%w", err)
 	}
@@ -112,8 +126,11 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	return b.work(ctx, template, runner)
 }
 
-func (f *runFlags) input() child.Input {
-	if f.stdin {
+// onStdin is the flag that says how a command gets its payload.
+type onStdin bool
+
+func (s onStdin) input() child.Input {
+	if s {
 		return child.Stdin
 	}
 	return child.Argument
@@ -131,10 +148,11 @@ func (b *batch) work(ctx context.Context, template child.Template, runner *child
 	defer finish(nil)
 	out.broken = func(err error) { finish(err) } // this process cannot run lines, or print what they wrote
 	// Whatever ends the work lets go of the batch too: its handler is one of those that the worker waits for.
-	defer context.AfterFunc(working, func() { b.release(false) })()
+	defer context.AfterFunc(working, b.giveBack)()
 
 	reading := b.startReading(stopping, out)
-	worker, err := b.newWorker(newCommander(template, runner, out), reading, tally, abortable(abort))
+	commander := &commander{template: template, runner: runner, out: out, stopping: stopping.Done()}
+	worker, err := b.newWorker(commander, reading, abortable(abort))
 	if err != nil {
 		return err
 	}
@@ -148,7 +166,7 @@ func (b *batch) work(ctx context.Context, template child.Template, runner *child
 	go func() { followed <- progress.follow(watching, reading, func() { finish(nil) }) }()
 
 	err = <-ended // by finish, by an interrupt, or because it could not go on
-	b.release(false)
+	b.giveBack()
 	stopWatching()
 	err = errors.Join(err, <-followed, reading.err())
 	if cause := context.Cause(working); !errors.Is(cause, context.Canceled) {
@@ -157,16 +175,13 @@ func (b *batch) work(ctx context.Context, template child.Template, runner *child
 	return b.conclude(context.WithoutCancel(ctx), out, tally, outcome{err: err, interrupted: stopping.Err() != nil, reading: reading})
 }
 
-// newWorker is the worker of this process: lines up to -j at once, and the batch and its input beside them.
-func (b *batch) newWorker(
-	c *commander, reading *reading, tally *tally, abortable foundling.Middleware,
-) (*foundling.Worker, error) {
+// newWorker is the worker of this process: lines up to -j at once, and beside them the batch, this process's input and one more.
+func (b *batch) newWorker(c *commander, reading *reading, abortable foundling.Middleware) (*foundling.Worker, error) {
 	worker, err := foundling.NewWorker(b.client, foundling.WorkerOptions{
-		Concurrency:       b.plan.Jobs + 2,
-		PerTopic:          map[string]int{topicLines: b.plan.Jobs, topicBatch: 1, topicInput: 1},
+		Concurrency:       b.plan.Jobs + 3,
+		PerTopic:          map[string]int{topicLines: b.plan.Jobs, topicBatch: 1, topicInput: 2},
 		HeartbeatInterval: time.Second,
 		DrainTimeout:      foundling.None,
-		OnSwept:           tally.swept,
 	})
 	if err != nil {
 		return nil, err
@@ -177,13 +192,4 @@ func (b *batch) newWorker(
 		b.inputs.Handle(worker, reading.hold)
 	}
 	return worker, nil
-}
-
-// lineReader cuts standard input into lines.
-func (b *batch) lineReader() (*lines.Reader, error) {
-	ending := lines.Newline
-	if b.plan.Null {
-		ending = lines.NUL
-	}
-	return lines.NewReader(b.app.stdin, lines.ReaderOptions{Ending: ending})
 }

@@ -9,14 +9,12 @@ import (
 	"log/slog"
 	"math/big"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/events"
-	"github.com/foundling-go/foundling/internal/child"
 	"github.com/foundling-go/foundling/store"
 	"github.com/foundling-go/foundling/store/sqlite"
 )
@@ -30,17 +28,8 @@ const (
 	topicInput = "input"
 )
 
-// plan is what a batch does: the payload of its message.
-type plan struct {
-	Command  []string      `json:"command"`
-	Jobs     int           `json:"jobs"`
-	Attempts int           `json:"attempts"`
-	Timeout  time.Duration `json:"timeout,omitempty"`
-	Null     bool          `json:"null,omitempty"`
-	Stdin    bool          `json:"stdin,omitempty"`
-}
-
-func (p *plan) input() child.Input { return (&runFlags{stdin: p.Stdin}).input() }
+// manyOrphanings is the orphan limit of the batch and its inputs, which are no work that could be what kills its process.
+const manyOrphanings = 1 << 30
 
 // batch is an open batch.
 type batch struct {
@@ -50,13 +39,15 @@ type batch struct {
 	made   bool // its name was made up
 	store  *sqlite.Store
 	client *foundling.Client
-	plan   *plan // nil: all is done, and no input was given
+	plan   *plan // nil: nothing says any more what to do
 	reads  bool  // this process reads an input
 
-	created time.Time // when the log began
+	began   time.Time    // when this process opened it, by the store's clock
+	created time.Time    // when the log began
+	input   foundling.ID // the message of what this process reads
 	lines   foundling.Topic[[]byte]
-	batches foundling.Topic[json.RawMessage]
-	inputs  foundling.Topic[json.RawMessage]
+	batches foundling.Topic[plan]
+	inputs  foundling.Topic[process]
 
 	ending   chan struct{} // closed when this process lets go of the batch
 	over     sync.Once
@@ -79,12 +70,18 @@ func (a *app) openBatch(ctx context.Context, f *runFlags, args []string) (*batch
 	if b.path, err = a.path(); err != nil {
 		return nil, err
 	}
+	if b.path, err = filepath.Abs(b.path); err != nil { // COMMAND may run elsewhere
+		return nil, err
+	}
+	if a.store != "" {
+		a.store = "sqlite:" + b.path
+	}
 	if b.name == "" {
 		b.name = strings.TrimSuffix(filepath.Base(b.path), ".db")
 	}
 	a.removeOld(ctx, f.keep, b.path)
 	open := a.openOrMake
-	if f.resume != "" {
+	if !b.reads {
 		open = a.openExisting
 	}
 	if b.store, err = open(ctx); err != nil {
@@ -104,37 +101,61 @@ func (b *batch) prepare(ctx context.Context, f *runFlags, args []string) error {
 	if b.client, err = foundling.NewClient(b.store, foundling.ClientOptions{Logger: logger}); err != nil {
 		return err
 	}
-	b.batches = foundling.NewTopic[json.RawMessage](topicBatch, foundling.TopicOptions{})
-	b.inputs = foundling.NewTopic[json.RawMessage](topicInput, foundling.TopicOptions{})
-	stored, id, err := b.storedPlan(ctx)
-	if err != nil {
+	own := foundling.TopicOptions{OrphanMaxAttempts: manyOrphanings}
+	b.batches = foundling.NewTopic[plan](topicBatch, own)
+	b.inputs = foundling.NewTopic[process](topicInput, own)
+	if b.began, err = b.store.Now(ctx); err != nil {
 		return err
 	}
-	b.plan = stored
-	if len(args) > 0 {
-		given := &plan{Command: args, Jobs: f.jobs, Attempts: f.attempts, Timeout: f.timeout, Null: f.null, Stdin: f.stdin}
-		if err := b.record(ctx, given, stored, id); err != nil {
-			return err
-		}
-		b.plan = given
-	}
-	if b.plan == nil {
-		return nil
-	}
-	if f.jobsGiven {
-		b.plan.Jobs = f.jobs
+	if err := b.settlePlan(ctx, f, args); err != nil || b.plan == nil {
+		return err
 	}
 	b.lines = foundling.NewTopic[[]byte](topicLines, foundling.TopicOptions{
 		Limit: f.limit, MaxAttempts: b.plan.Attempts, Timeout: b.plan.Timeout,
 		BackoffBase: 500 * time.Millisecond, BackoffMax: time.Minute, // the first delay is twice the base
 	})
-	if f.limit > 0 {
+	if f.given("limit") {
 		settings := foundling.TopicSettings{Limit: f.limit, Reason: "foundling run --limit"}
 		if err := b.client.ConfigureTopic(ctx, topicLines, settings); err != nil {
 			return err
 		}
 	}
 	return b.learnCreated(ctx)
+}
+
+// settlePlan learns what the batch does, and records it where the command line says so.
+func (b *batch) settlePlan(ctx context.Context, f *runFlags, args []string) error {
+	stored, id, err := b.storedPlan(ctx)
+	if err != nil {
+		return err
+	}
+	if stored == nil && !b.reads {
+		if err := b.wasRead(ctx); err != nil {
+			return err
+		}
+	}
+	if b.plan, err = f.plan(stored, args); err != nil || b.plan == nil {
+		return err
+	}
+	if stored != nil && !stored.equal(b.plan) {
+		if err := b.replace(ctx, stored, id); err != nil {
+			return err
+		}
+	}
+	return b.record(ctx)
+}
+
+// wasRead is an error where the batch never had an input: whoever began it was killed before it was recorded.
+func (b *batch) wasRead(ctx context.Context) error {
+	for r, err := range b.store.Read(ctx, "", store.Filter{Types: []events.Type{events.TypeMessageEnqueued}}) {
+		if err != nil {
+			return err
+		}
+		if e, ok := r.Event.(*events.MessageEnqueued); ok && e.Topic == topicBatch {
+			return nil
+		}
+	}
+	return notFound("batch %s: no input was read yet: give it again: foundling run %s -- COMMAND", b.name, b.flag())
 }
 
 // storedPlan is what the open message of the batch says; nil where the batch is new or done.
@@ -155,23 +176,39 @@ func (b *batch) storedPlan(ctx context.Context) (*plan, foundling.ID, error) {
 	return nil, foundling.ID{}, nil
 }
 
-// record makes the messages of the batch and of the input that is about to be read. A batch that did something else so far does this
-// from now on.
-func (b *batch) record(ctx context.Context, given, stored *plan, id foundling.ID) error {
-	if stored != nil && !slices.Equal(stored.Command, given.Command) {
-		if err := b.client.Cancel(ctx, "run again with another command", id); err != nil && !errors.As(err, new(*foundling.Refusal)) {
+// replace ends the message with what the batch did so far. A process that works on it would go on with the old COMMAND, so while there
+// is one, only what is not COMMAND's can be replaced.
+func (b *batch) replace(ctx context.Context, stored *plan, id foundling.ID) error {
+	if !stored.runs(b.plan) {
+		by, busy, err := b.livePeer(ctx)
+		if err != nil {
 			return err
 		}
+		if busy {
+			return &exitError{exitRefused, fmt.Errorf("batch %s: process %d works on it with another COMMAND or in another directory: "+
+				"wait until it has ended, or choose another --batch", b.name, by.PID)}
+		}
 	}
-	payload, err := json.Marshal(given)
-	if err != nil {
-		return err
+	if !stored.keeps(b.plan) {
+		fmt.Fprintf(b.app.stderr, "%s: lines it knows keep --attempts %d --timeout %s\n", b.name, stored.Attempts, stored.Timeout)
 	}
-	drafts := []foundling.Draft{b.batches.Draft(payload, foundling.EnqueueOptions{Key: topicBatch})}
+	err := b.client.Cancel(ctx, "run again with another command or other flags", id)
+	if errors.As(err, new(*foundling.Refusal)) { // it ended meanwhile
+		return nil
+	}
+	return err
+}
+
+// record makes the message of the batch, unless there is one, and that of the input that is about to be read.
+func (b *batch) record(ctx context.Context) error {
+	drafts := []foundling.Draft{b.batches.Draft(*b.plan, foundling.EnqueueOptions{Key: topicBatch})}
 	if b.reads {
-		drafts = append(drafts, b.inputs.Draft(json.RawMessage(`"standard input"`), foundling.EnqueueOptions{Key: topicInput}))
+		drafts = append(drafts, b.inputs.Draft(thisProcess(), foundling.EnqueueOptions{}))
 	}
-	_, err = b.client.EnqueueMany(ctx, drafts...)
+	list, err := b.client.EnqueueMany(ctx, drafts...)
+	if err == nil && b.reads {
+		b.input = list[1].ID
+	}
 	return err
 }
 
@@ -187,7 +224,7 @@ func (b *batch) learnCreated(ctx context.Context) error {
 }
 
 // hold is the handler of the batch's message: whoever works on the batch holds it, until all is done or this process lets go.
-func (b *batch) hold(ctx context.Context, _ foundling.Message[json.RawMessage]) error {
+func (b *batch) hold(ctx context.Context, _ foundling.Message[plan]) error {
 	select {
 	case <-b.ending:
 	case <-ctx.Done():
@@ -198,12 +235,18 @@ func (b *batch) hold(ctx context.Context, _ foundling.Message[json.RawMessage]) 
 	return foundling.Snooze(0)
 }
 
+// finish lets go of the batch's message: it is completed.
+func (b *batch) finish() { b.over.Do(func() { b.complete = true; close(b.ending) }) }
+
+// giveBack lets go of the batch's message: it is left to whoever goes on.
+func (b *batch) giveBack() { b.over.Do(func() { close(b.ending) }) }
+
 // resumeWith is the command that goes on with the batch.
 func (b *batch) resumeWith() string {
 	if b.app.batch != "" {
 		return "foundling run --resume " + b.name
 	}
-	return "foundling run --store " + b.path
+	return "foundling run " + b.flag()
 }
 
 // flag is how other commands name the batch.
@@ -211,7 +254,7 @@ func (b *batch) flag() string {
 	if b.app.batch != "" {
 		return "--batch " + b.name
 	}
-	return "--store " + b.path
+	return "--store " + shellWord(b.path)
 }
 
 var (

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,45 @@ type outcome struct {
 	err         error
 	interrupted bool
 	reading     *reading
+}
+
+// settle ends the messages of the batch and its inputs once no line is left, and reports whether that is done. The batch is completed
+// only when all inputs were read to their ends; otherwise it is given back, and whoever still reads goes on with it.
+func (b *batch) settle(ctx context.Context, now counted) (bool, error) {
+	inputs, err := b.openInputs(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, in := range inputs {
+		if in.id == b.input || b.reads && in.queued && !in.alive { // this worker's to complete, now that it has read its own to the end
+			return false, nil
+		}
+	}
+	if now.dead > 0 || len(inputs) > 0 {
+		b.giveBack()
+		return true, nil
+	}
+	b.finish()
+	return b.settled(ctx)
+}
+
+// settled reports whether the message of the batch is completed, or is another process's to complete.
+func (b *batch) settled(ctx context.Context) (bool, error) {
+	for row, err := range b.store.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Topic: topicBatch}) {
+		if err != nil {
+			return false, err
+		}
+		if row.State == events.DeadLettered {
+			continue
+		}
+		if row.State == events.Queued {
+			return false, nil
+		}
+		known, err := b.peers(ctx)
+		holder, ok := known[row.Worker]
+		return ok && holder.process != thisProcess() && holder.life != gone, err
+	}
+	return true, nil
 }
 
 // conclude says what became of the batch and gives the exit code.
@@ -46,11 +86,13 @@ func (b *batch) conclude(ctx context.Context, out *console, t *tally, o outcome)
 	if err != nil {
 		return err
 	}
-	b.sum(out, now, dead)
+	if b.plan != nil || now.dead > 0 {
+		b.sum(out, now, dead)
+	}
 	if unread {
 		out.say("%s: the input was not read to its end by a process that is gone: give it again to add the rest", b.name)
 	}
-	if now.dead > 0 || unread || o.reading != nil && o.reading.refused.Load() > 0 {
+	if now.dead > 0 || unread || o.reading != nil && o.reading.tooLong.Load() > 0 {
 		return exit(exitFinding)
 	}
 	return nil
@@ -87,10 +129,12 @@ func (b *batch) sum(out *console, now counted, dead []deadLine) {
 		out.say("  %s  %s  after %s: %s", names[i], d.line, count(d.attempts, "attempt"), d.why)
 		out.say("      foundling trace %s %s", names[i], b.flag())
 	}
+	which := strings.Join(names, " ")
 	if now.dead > len(dead) {
 		out.say("  and %s more: foundling status %s", comma(now.dead-len(dead)), b.flag())
+		which = "--topic " + topicLines
 	}
-	out.say("  again:  foundling redrive %s --reason fixed --yes %s && %s", strings.Join(names, " "), b.flag(), b.resumeWith())
+	out.say("  again:  foundling redrive %s --reason fixed --yes %s && %s", which, b.flag(), b.resumeWith())
 }
 
 // deadLine is a dead letter as the end shows it.
@@ -144,31 +188,28 @@ func reasonWords(reason events.Reason) []string {
 	return nil
 }
 
-// unread reports whether an input of the batch was not read to its end.
+// unread reports whether an input of the batch was not read to its end, and nobody is there to do it.
 func (b *batch) unread(ctx context.Context) (bool, error) {
-	for row, err := range b.store.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Topic: topicInput}) {
-		if err != nil {
-			return false, err
-		}
-		if row.State == events.Queued {
-			return true, nil
-		}
-		gone, err := b.store.Gone(ctx, row.Worker) // who reads it may be another process, which goes on
-		if err != nil || len(gone) > 0 {
-			return true, err
-		}
-	}
-	return false, nil
+	inputs, err := b.openInputs(ctx)
+	lost := func(in openInput) bool { return in.id == b.input || !in.alive && !in.kept }
+	return slices.ContainsFunc(inputs, lost), err
 }
 
-// alreadyDone is the end of a resume that found nothing to do.
-func (b *batch) alreadyDone(ctx context.Context) error {
+// withoutPlan is the end of a resume of a batch that does not say any more what to do: because all is done, as a rule.
+func (b *batch) withoutPlan(ctx context.Context) error {
 	t := newTally(b)
 	if err := t.catchUp(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(b.app.stderr, "%s: %s completed, nothing left to do\n", b.name, comma(t.now().done))
-	return nil
+	now := t.now()
+	if now.open() > 0 {
+		return &exitError{exitFinding, fmt.Errorf("batch %s: %s to go, and its COMMAND is not known any more: go on with: %s -- COMMAND",
+			b.name, count(now.open(), "line"), b.resumeWith())}
+	}
+	if now.dead == 0 {
+		fmt.Fprintf(b.app.stderr, "%s: %s completed, nothing left to do\n", b.name, comma(now.done))
+	}
+	return b.conclude(ctx, newConsole(b.app.stdout, b.app.stderr), t, outcome{})
 }
 
 // removeOld removes finished batches that nobody has touched for longer than keep. What cannot be judged is left alone.

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,12 +13,8 @@ import (
 	"github.com/foundling-go/foundling/store"
 )
 
-const (
-	// inputPage is how many lines are made durable at a time.
-	inputPage = 500
-	// inputBytes is how many bytes of lines wait for that at most.
-	inputBytes = 4 << 20
-)
+// inputPause is after how long an input that is not this process's is looked at again.
+const inputPause = 200 * time.Millisecond
 
 // reading is the reading of this process's input. A nil one has no input and is over from the start.
 type reading struct {
@@ -29,8 +23,8 @@ type reading struct {
 	done  chan struct{}
 	fault error // set before done is closed: why not all of the input is in the batch
 
-	read    atomic.Int64 // lines that are durable
-	refused atomic.Int64 // lines that were too long
+	held    atomic.Bool  // this process holds its own input's message
+	tooLong atomic.Int64 // lines that were left out
 }
 
 // startReading reads the input until its end, or until ctx ends.
@@ -40,13 +34,8 @@ func (b *batch) startReading(ctx context.Context, out *console) *reading {
 	}
 	r := &reading{batch: b, out: out, done: make(chan struct{})}
 	go func() { // blocks in a read that nothing can end; it goes with the process
-		err := r.all(ctx)
-		select {
-		case <-r.done: // the wait was given up
-		default:
-			r.fault = err
-			close(r.done)
-		}
+		r.fault = r.all(ctx)
+		close(r.done)
 	}()
 	return r
 }
@@ -72,8 +61,14 @@ func (r *reading) err() error {
 	return r.fault
 }
 
-// hold is the handler of the input's message: it is completed when the input has been read to its end, and given back where it was not.
-func (r *reading) hold(ctx context.Context, _ foundling.Message[json.RawMessage]) error {
+// hold is the handler of an input's message. It is completed when the input has been read to its end, and given back where it was not.
+// The input of a process that is gone is completed with this process's own, which stands for it.
+func (r *reading) hold(ctx context.Context, m foundling.Message[process]) error {
+	if m.ID == r.batch.input {
+		r.held.Store(true)
+	} else if wait, err := r.leave(ctx, m); wait || err != nil { // what the store cannot tell now, it can tell later
+		return foundling.Snooze(inputPause)
+	}
 	select {
 	case <-r.done:
 		if r.fault == nil {
@@ -85,9 +80,25 @@ func (r *reading) hold(ctx context.Context, _ foundling.Message[json.RawMessage]
 	return foundling.Snooze(0)
 }
 
+// leave reports whether another process's input is to be left alone: because it lives, or because this one does not hold its own yet,
+// for which it needs one of its two hands.
+func (r *reading) leave(ctx context.Context, m foundling.Message[process]) (bool, error) {
+	if !r.held.Load() && !r.over() {
+		return true, nil
+	}
+	known, err := r.batch.peers(ctx)
+	if err != nil {
+		return false, err
+	}
+	return r.batch.isRead(ctx, reader{m.ID, m.Payload, m.EnqueuedAt}, known)
+}
+
 // all makes a message of every line.
 func (r *reading) all(ctx context.Context) error {
-	reader, err := r.batch.lineReader()
+	pages, err := newPager(r.batch.app.stdin, nulEnded(r.batch.plan.Null).ending(), func(err error) {
+		r.tooLong.Add(1)
+		r.out.say("foundling: %v: left out", err)
+	})
 	if err != nil {
 		return err
 	}
@@ -97,7 +108,7 @@ func (r *reading) all(ctx context.Context) error {
 	}
 	defer tally.Close()
 	for {
-		page, err := r.page(reader)
+		page, err := pages.next()
 		if len(page) > 0 {
 			if err := r.keep(ctx, page, tally); err != nil {
 				return err
@@ -112,27 +123,6 @@ func (r *reading) all(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// page is the next lines: as many as can be had without waiting, and at least one.
-func (r *reading) page(reader *lines.Reader) ([][]byte, error) {
-	var page [][]byte
-	size := 0
-	for len(page) < inputPage && size < inputBytes && (len(page) == 0 || reader.Ready()) {
-		record, err := reader.Next()
-		var long *lines.TooLongError
-		if errors.As(err, &long) {
-			r.refused.Add(1)
-			r.out.say("foundling: %v: left out", long)
-			continue
-		}
-		if err != nil {
-			return page, err
-		}
-		page = append(page, bytes.Clone(record.Bytes))
-		size += len(record.Bytes)
-	}
-	return page, nil
 }
 
 // keep makes the lines durable. While the disk is full it waits for room: nothing is lost, the rest of the input is simply not read yet.
@@ -153,7 +143,6 @@ func (r *reading) keep(ctx context.Context, page [][]byte, tally *lines.Tally) e
 	for said := false; ; said = true {
 		_, err := r.batch.client.EnqueueMany(context.WithoutCancel(ctx), drafts...)
 		if err == nil {
-			r.read.Add(int64(len(page)))
 			return nil
 		}
 		if !errors.Is(err, store.ErrFull) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -16,6 +17,8 @@ const (
 	tallyPace = 30 * time.Millisecond
 	// sweepWait is how long the first line waits for what the first sweep gives back.
 	sweepWait = 2 * time.Second
+	// endWait is how long the end waits for the messages of the batch and its inputs to be settled.
+	endWait = 10 * time.Second
 )
 
 // progress follows a batch, draws how far it is where standard error is a terminal, and ends the work when nothing is left.
@@ -27,76 +30,124 @@ type progress struct {
 	began time.Time
 	done  int // when this process began
 	drawn time.Time
+	waits waiting
+	ended time.Time // when no line was left; zero while there are any
 }
 
 func newProgress(b *batch, out *console, t *tally) *progress {
-	p := &progress{batch: b, out: out, tally: t, began: time.Now()}
+	p := &progress{batch: b, out: out, tally: t, began: time.Now(), waits: waiting{batch: b, out: out}}
 	file, ok := out.stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) || b.app.env("TERM") == "dumb" {
-		return p
+	if ok && term.IsTerminal(int(file.Fd())) && b.app.env("TERM") != "dumb" {
+		p.drawOn(file)
 	}
+	return p
+}
+
+// drawOn draws the progress on a terminal, around what is said there.
+func (p *progress) drawOn(terminal io.Writer) {
 	p.bar = progressbar.NewOptions64(1,
-		progressbar.OptionSetWriter(file), progressbar.OptionSetWidth(24), progressbar.OptionSetPredictTime(false),
-		progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetWriter(terminal), progressbar.OptionSetWidth(24), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false), progressbar.OptionShowDescriptionAtLineEnd(),
 		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "█", SaucerPadding: "░", BarStart: " ", BarEnd: " "}),
 	)
-	out.clear = func() { _ = p.bar.Clear() }
-	out.redraw = func() { _ = p.bar.RenderBlank() }
-	return p
+	p.out.clear = func() { _ = p.bar.Clear() }
+	p.out.redraw = func() { _ = p.bar.RenderBlank() }
 }
 
 // follow counts until ctx ends, and calls finish when nothing is left to do.
 func (p *progress) follow(ctx context.Context, reading *reading, finish func()) error {
-	if err := p.tally.catchUp(ctx); err != nil {
-		finish()
-		return ignoreEnd(ctx, err)
-	}
-	p.tally.begin()
-	p.tally.awaitSweep(ctx, sweepWait)
-	if err := p.tally.catchUp(ctx); err != nil {
-		finish()
-		return ignoreEnd(ctx, err)
-	}
-	p.first()
+	err := p.start(ctx)
 	ticker := time.NewTicker(tallyPace)
 	defer ticker.Stop()
-	for {
-		over := reading.over() // before counting: what it made durable until then is counted below
-		if err := p.tally.catchUp(ctx); err != nil {
-			finish()
-			return ignoreEnd(ctx, err)
-		}
-		for _, text := range p.tally.takenBack() {
-			p.out.say("%s: %s", p.batch.name, text)
-		}
-		now := p.tally.now()
-		p.draw(now)
-		if over && (now.open() == 0 || reading.err() != nil) {
-			p.batch.release(now.open() == 0 && now.dead == 0 && reading.err() == nil)
+	for err == nil && ctx.Err() == nil {
+		var over bool
+		if over, err = p.look(ctx, reading); over {
 			finish()
 		}
 		select {
 		case <-ctx.Done():
-			return p.last()
 		case <-ticker.C:
+		}
+	}
+	if ctx.Err() != nil {
+		return p.last()
+	}
+	finish()
+	return err
+}
+
+// start counts what there is and says so.
+func (p *progress) start(ctx context.Context) error {
+	if err := p.tally.catchUp(ctx); err != nil {
+		return err
+	}
+	if err := p.awaitSweep(ctx); err != nil {
+		return err
+	}
+	p.first()
+	return nil
+}
+
+// awaitSweep waits a little until what the dead held is given back, so that the first line can tell of it.
+func (p *progress) awaitSweep(ctx context.Context) error {
+	deadline := time.NewTimer(sweepWait)
+	defer deadline.Stop()
+	ticker := time.NewTicker(tallyPace)
+	defer ticker.Stop()
+	for {
+		known, err := p.batch.peers(ctx)
+		if err != nil {
+			return err
+		}
+		lines := 0
+		others, _ := p.tally.holders()
+		for id, n := range others {
+			if known[id].life == gone {
+				lines += n
+			}
+		}
+		if lines == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline.C:
+			return nil
+		case <-ticker.C:
+		}
+		if err := p.tally.catchUp(ctx); err != nil {
+			return err
 		}
 	}
 }
 
-// ignoreEnd is err, unless it only says that ctx has ended.
-func ignoreEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+// look counts what is new, says what there is to say, and reports whether the work is over.
+func (p *progress) look(ctx context.Context, reading *reading) (bool, error) {
+	over := reading.over() // before counting: what it made durable until then is counted below
+	if err := p.tally.catchUp(ctx); err != nil {
+		return false, err
 	}
-	return err
-}
-
-// release lets go of the batch's message, as completed where all is done.
-func (b *batch) release(complete bool) {
-	b.over.Do(func() {
-		b.complete = complete
-		close(b.ending)
-	})
+	for _, text := range p.tally.takenBack() {
+		p.out.say("%s: %s", p.batch.name, text)
+	}
+	now := p.tally.now()
+	p.draw(now)
+	switch {
+	case !over:
+		return false, nil
+	case reading.err() != nil:
+		p.batch.giveBack()
+		return true, nil
+	case now.open() > 0:
+		p.ended = time.Time{}
+		return false, p.waits.look(ctx, p.tally)
+	}
+	if p.ended.IsZero() {
+		p.ended = time.Now()
+	}
+	settled, err := p.batch.settle(ctx, now)
+	return settled || time.Since(p.ended) > endWait, err
 }
 
 // first says what this process begins with.
@@ -131,7 +182,8 @@ func (p *progress) last() error {
 }
 
 func (p *progress) draw(now counted) {
-	if p.bar == nil || now.all() == 0 || time.Since(p.drawn) < 100*time.Millisecond {
+	full := now.open() == 0
+	if p.bar == nil || now.all() == 0 || full == p.bar.IsFinished() && time.Since(p.drawn) < 100*time.Millisecond {
 		return
 	}
 	p.drawn = time.Now()
@@ -142,9 +194,12 @@ func (p *progress) draw(now counted) {
 	}
 	p.out.mu.Lock()
 	defer p.out.mu.Unlock()
-	p.bar.ChangeMax64(int64(max(now.all(), now.done+1))) // at its maximum the bar would end by itself
+	if !full && p.bar.IsFinished() {
+		p.bar.Reset() // there are lines again
+	}
 	p.bar.Describe(text)
-	_ = p.bar.Set64(int64(now.done))
+	p.bar.ChangeMax64(int64(now.all()))
+	_ = p.bar.Set64(int64(now.ended()))
 }
 
 // comma writes a number with separators.

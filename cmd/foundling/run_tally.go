@@ -3,9 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/events"
@@ -13,26 +12,35 @@ import (
 )
 
 // tally counts a batch's lines by state, from the log. Its memory does not grow with the batch: it keeps a count per state, and more
-// only of what runs.
+// only of what runs. It is for one goroutine.
 type tally struct {
 	batch   *batch
 	cursor  store.Cursor
-	others  map[events.Entity]bool // messages of the batch that are no lines: itself, its inputs
-	running map[events.Entity]int  // the attempt of each open claim
-	started map[foundling.ID]int   // the process of each worker
+	others  map[events.Entity]bool       // messages of the batch that are no lines: itself, its inputs
+	running map[events.Entity]openClaim  // the open claims of lines
+	workers map[foundling.ID]knownWorker // those that have not said that they ended
 
-	mu     sync.Mutex
 	counts map[events.State]int
-	again  int // completed at a later attempt since this process began
-	fresh  bool
-	taken  []string // what sweeps gave back, in words
-	news   chan struct{}
+	again  int         // completed at a later attempt since this process began
+	taken  map[int]int // lines that were given back since it was last asked, by the process that is gone
+}
+
+// openClaim is one line in a worker's hands.
+type openClaim struct {
+	worker  foundling.ID
+	attempt int
+}
+
+// knownWorker is what a tally knows of a worker.
+type knownWorker struct {
+	pid int
+	own bool // it is this process's
 }
 
 func newTally(b *batch) *tally {
 	return &tally{
-		batch: b, others: map[events.Entity]bool{}, running: map[events.Entity]int{}, started: map[foundling.ID]int{},
-		counts: map[events.State]int{}, news: make(chan struct{}, 1),
+		batch: b, others: map[events.Entity]bool{}, running: map[events.Entity]openClaim{}, workers: map[foundling.ID]knownWorker{},
+		counts: map[events.State]int{}, taken: map[int]int{},
 	}
 }
 
@@ -42,12 +50,11 @@ type counted struct {
 	again                                   int
 }
 
-func (c counted) all() int  { return c.done + c.running + c.waiting + c.dead + c.cancelled }
-func (c counted) open() int { return c.running + c.waiting }
+func (c counted) all() int   { return c.ended() + c.open() }
+func (c counted) open() int  { return c.running + c.waiting }
+func (c counted) ended() int { return c.done + c.dead + c.cancelled }
 
 func (t *tally) now() counted {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	return counted{
 		done: t.counts[events.Completed], running: t.counts[events.Running], waiting: t.counts[events.Queued],
 		dead: t.counts[events.DeadLettered], cancelled: t.counts[events.Cancelled], again: t.again,
@@ -71,78 +78,69 @@ func (t *tally) catchUp(ctx context.Context) error {
 }
 
 func (t *tally) count(r events.Recorded) {
+	fresh := !r.At().Before(t.batch.began) // of this process's time
 	switch e := r.Event.(type) {
 	case *events.WorkerStarted:
-		t.started[r.Entity.ID] = e.PID
+		t.workers[r.Entity.ID] = knownWorker{e.PID, fresh && process{e.Host, e.PID} == thisProcess()}
+	case *events.WorkerStopped:
+		delete(t.workers, r.Entity.ID)
 	case *events.MessageEnqueued:
 		if e.Topic != topicLines {
 			t.others[r.Entity] = true
 		}
-	case *events.MessageClaimed:
-		t.running[r.Entity] = e.Attempt
 	}
 	if r.Entity.Kind != events.KindMessage || r.Version == 0 || t.others[r.Entity] {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if r.From != events.Absent {
 		t.counts[r.From]--
 	}
 	t.counts[r.To]++
-	if r.To == events.Completed && t.running[r.Entity] > 1 && t.fresh {
+	if r.To == events.Completed && t.running[r.Entity].attempt > 1 && fresh {
 		t.again++
 	}
 	if r.To != events.Running {
 		delete(t.running, r.Entity)
 	}
-}
-
-// begin marks the end of what happened before this process.
-func (t *tally) begin() {
-	t.mu.Lock()
-	t.fresh = true
-	t.mu.Unlock()
-}
-
-// swept is told what a sweep gave back.
-func (t *tally) swept(s foundling.Swept) {
-	pids := make([]string, len(s.Workers))
-	for i, w := range s.Workers {
-		pids[i] = fmt.Sprint(w.PID)
+	switch e := r.Event.(type) {
+	case *events.MessageClaimed:
+		t.running[r.Entity] = openClaim{e.Worker, e.Attempt}
+	case *events.MessageOrphaned:
+		if fresh {
+			t.taken[t.workers[e.Evidence.Claimer].pid]++
+		}
 	}
+}
+
+// takenBack says which lines of dead processes were given back since it was last asked; nothing where there were none.
+func (t *tally) takenBack() []string {
+	if len(t.taken) == 0 {
+		return nil
+	}
+	lines, pids := 0, make([]int, 0, len(t.taken))
+	for pid, n := range t.taken {
+		lines += n
+		pids = append(pids, pid)
+	}
+	clear(t.taken)
+	slices.Sort(pids)
 	word := "process"
 	if len(pids) > 1 {
 		word = "processes"
 	}
-	t.mu.Lock()
-	t.taken = append(t.taken, fmt.Sprintf("%d were running in %s %s, gone: taken back", s.Requeued+s.DeadLettered, word, strings.Join(pids, ", ")))
-	t.mu.Unlock()
-	select {
-	case t.news <- struct{}{}:
-	default:
-	}
+	list := strings.Trim(strings.ReplaceAll(fmt.Sprint(pids), " ", ", "), "[]")
+	return []string{fmt.Sprintf("%d were running in %s %s, gone: taken back", lines, word, list)}
 }
 
-// takenBack is what sweeps gave back since it was last asked.
-func (t *tally) takenBack() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	list := t.taken
-	t.taken = nil
-	return list
-}
-
-// awaitSweep waits a little for the first sweep where there is something for it to find, so that the first line can tell of it.
-func (t *tally) awaitSweep(ctx context.Context, bound time.Duration) {
-	if t.now().running == 0 {
-		return
+// holders is how many lines each worker of another process runs, and whether this process runs any.
+func (t *tally) holders() (others map[foundling.ID]int, own bool) {
+	others = map[foundling.ID]int{}
+	for _, c := range t.running {
+		if t.workers[c.worker].own {
+			own = true
+			continue
+		}
+		others[c.worker]++
 	}
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.news:
-	case <-timer.C:
-	}
+	return others, own
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -184,26 +185,73 @@ func TestChildrenAreToldWhichMessageTheyWorkOn(t *testing.T) {
 	}
 }
 
-// started begins a run whose lines take as long as the file says, and waits until one of them runs.
-func (h *host) started(input string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+// said is what a command that still runs has written.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// until polls for something that another process does: it has no other way to say so.
+func until(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+func (s *said) await(t *testing.T, text string) {
+	t.Helper()
+	until(t, "it says "+text, func() bool { return strings.Contains(s.String(), text) })
+}
+
+// begin begins a run in a process group of its own, which the test ends.
+func (h *host) begin(input io.Reader, args ...string) (*exec.Cmd, *said) {
 	h.t.Helper()
-	ready := filepath.Join(h.dir, "ready")
-	ctx, cancel := context.WithTimeout(h.t.Context(), 30*time.Second)
-	h.t.Cleanup(cancel)
-	cmd := h.command(ctx, args...)
-	var errout bytes.Buffer
-	cmd.Stdin, cmd.Stderr = strings.NewReader(input), &errout
+	cmd, errout := h.command(h.t.Context(), args...), &said{}
+	cmd.Stdin, cmd.Stderr = input, errout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
-	for ctx.Err() == nil {
-		if _, err := os.Stat(ready); err == nil {
-			return cmd, &errout
-		}
-		time.Sleep(10 * time.Millisecond) // polling a file: the child has no other way to say so
+	h.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, errout
+}
+
+// started begins a run whose lines make a file "ready", and waits until one of them has.
+func (h *host) started(input string, args ...string) (*exec.Cmd, *said) {
+	h.t.Helper()
+	cmd, errout := h.begin(strings.NewReader(input), args...)
+	h.awaitFile("ready")
+	return cmd, errout
+}
+
+func (h *host) awaitFile(name string) {
+	h.t.Helper()
+	until(h.t, "a file "+name, func() bool {
+		_, err := os.Stat(filepath.Join(h.dir, name))
+		return err == nil
+	})
+}
+
+func (h *host) makeFile(name string) {
+	h.t.Helper()
+	if err := os.WriteFile(filepath.Join(h.dir, name), nil, 0o600); err != nil {
+		h.t.Fatal(err)
 	}
-	h.t.Fatalf("nothing began:\n%s", errout.String())
-	return nil, nil
 }
 
 func exitCode(t *testing.T, err error) int {
@@ -243,11 +291,13 @@ func TestASecondInterruptAborts(t *testing.T) {
 	h := newHost(t)
 	script := `echo $$ >>"$1/pids"; touch "$1/ready"; sleep 60`
 	cmd, errout := h.started(numbered(1, 4), "run", "--batch", "x", "-j", "2", "--", "sh", "-c", script, "sh", h.dir, "{}")
-	for range 2 {
-		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(100 * time.Millisecond) // two signals at once would be one
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	errout.await(t, "once more aborts")
+	time.Sleep(2 * interruptEcho) // two signals at once would be one
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
 	}
 	if code := exitCode(t, cmd.Wait()); code != exitInterrupted {
 		t.Fatalf("exit code %d, want %d\n%s", code, exitInterrupted, errout.String())

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-
 	"os"
 	"runtime"
-
 	"sync"
 	"syscall"
 	"time"
@@ -21,8 +19,8 @@ import (
 // emptyLook is how often work looks whether anything is left.
 const emptyLook = 250 * time.Millisecond
 
-// errEmpty is the cause with which work ends when its topics have nothing open.
-var errEmpty = errors.New("nothing is open")
+// errEmpty is the cause with which work ends when its topics have nothing queued or running. Dead letters do not count.
+var errEmpty = errors.New("nothing is queued or running")
 
 // workOptions is what the command line of work says.
 type workOptions struct {
@@ -57,7 +55,7 @@ func newWork(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVarP(&o.jobs, "jobs", "j", runtime.NumCPU(), "how many run at once in this process")
 	flags.BoolVar(&o.stdin, "stdin", false, "give the payload as standard input instead of an argument")
-	flags.BoolVar(&o.untilEmpty, "until-empty", false, "end when the topics have nothing queued or running, here or elsewhere")
+	flags.BoolVar(&o.untilEmpty, "until-empty", false, "end when the topics have nothing queued or running, here or elsewhere; dead letters do not count")
 	return cmd
 }
 
@@ -68,11 +66,7 @@ func (o workOptions) validate() (child.Template, error) {
 	if o.jobs < 1 {
 		return child.Template{}, usage("--jobs %d: want 1 or more", o.jobs)
 	}
-	input := child.Argument
-	if o.stdin {
-		input = child.Stdin
-	}
-	template, err := child.NewTemplate(o.command, input)
+	template, err := child.NewTemplate(o.command, onStdin(o.stdin).input())
 	if err != nil {
 		return template, usage("%w", err)
 	}
@@ -100,7 +94,8 @@ func (a *app) work(ctx context.Context, o workOptions) error {
 		out.say("foundling: stopping when what runs has ended; again to stop that too")
 	})
 	defer release()
-	worker, err := a.commandWorker(s, newCommander(template, runner, out), o, abortable(abort))
+	commander := &commander{template: template, runner: runner, out: out, stopping: stop.Done()}
+	worker, err := a.commandWorker(s, commander, o, abortable(abort))
 	if err != nil {
 		return err
 	}
@@ -159,7 +154,8 @@ func (o workOptions) ended(cause error) error {
 	return exit(exitInterrupted)
 }
 
-// waitEmpty waits until the topics have no open message, and returns errEmpty then.
+// waitEmpty waits until the topics have nothing queued or running, here or elsewhere, and returns errEmpty then. Dead letters do not
+// count: they wait for an operator.
 func waitEmpty(ctx context.Context, s store.Store, topics []string) error {
 	ticker := time.NewTicker(emptyLook)
 	defer ticker.Stop()

@@ -11,11 +11,10 @@ import (
 type Origin struct {
 	ID    store.CommitID
 	Actor string
-	Trace string
 }
 
 func (o Origin) call(name string, params events.Visitor, need store.Need) store.Call {
-	command := events.Command{Name: name, Actor: o.Actor, Trace: o.Trace}
+	command := events.Command{Name: name, Actor: o.Actor}
 	if params != nil {
 		command.Params = events.AppendFields(nil, params)
 	}
@@ -27,9 +26,7 @@ func (o Origin) call(name string, params events.Visitor, need store.Need) store.
 func Enqueue(o Origin, c fsm.Enqueue, payloads []store.Payload) (store.Call, *[]fsm.Answer) {
 	answers := new([]fsm.Answer)
 	var need store.Need
-	place := make(map[events.ID]int, len(c.Drafts))
-	for i, d := range c.Drafts {
-		place[d.ID] = i
+	for _, d := range c.Drafts {
 		if d.Given {
 			need.Held = append(need.Held, events.MessageEntity(d.ID))
 		}
@@ -51,9 +48,15 @@ func Enqueue(o Origin, c fsm.Enqueue, payloads []store.Payload) (store.Call, *[]
 			return store.Changes{}, err
 		}
 		*answers = list
+		made := make(map[events.Entity]int, len(list)) // which draft is the message: of two under one id, the one that was not known
+		for i, answer := range list {
+			if !answer.Known {
+				made[events.MessageEntity(answer.ID)] = i
+			}
+		}
 		changes := Changes(outcome)
 		for i, change := range changes.Rows {
-			if at, ok := place[change.Row.Entity.ID]; ok && change.Row.Entity.Kind == events.KindMessage && change.From == 0 {
+			if at, ok := made[change.Row.Entity]; ok {
 				changes.Rows[i].Payload = &payloads[at]
 			}
 		}
@@ -129,9 +132,13 @@ func CountClaims(o Origin, c fsm.CountClaims) store.Call {
 	return call
 }
 
-// OperateWorker is the call of fsm.OperateWorker.
+// OperateWorker is the call of fsm.OperateWorker. A stop is complete when a receipt has the event that says so.
 func OperateWorker(o Origin, c fsm.OperateWorker) store.Call {
-	call := o.call(c.Name(), nil, store.Need{Held: []events.Entity{events.WorkerEntity(c.Worker)}})
+	need := store.Need{Held: []events.Entity{events.WorkerEntity(c.Worker)}}
+	if _, ok := c.Command.(fsm.StopWorker); ok {
+		need.Claims = []store.Holder{{Worker: c.Worker, N: fsm.StopPage}}
+	}
+	call := o.call(c.Name(), nil, need)
 	call.Fn = decide(c.Decide)
 	return call
 }

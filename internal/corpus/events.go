@@ -92,6 +92,7 @@ func enqueued() *events.MessageEnqueued {
 		Topic: "mail für alle", DueAt: at.Add(time.Hour), Priority: events.High, Key: "order=17", UniqueFor: 48 * time.Hour,
 		Limits: events.Limits{
 			MaxAttempts: 7, BackoffBase: 1500 * time.Millisecond, BackoffMax: 10 * time.Minute, Timeout: 90 * time.Second,
+			OrphanMaxAttempts: 9,
 		},
 		Payload: events.Facts{Size: 11, Codec: "json", Commitment: events.Commitment([16]byte{1}, []byte("hello world"))},
 	}

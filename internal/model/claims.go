@@ -166,7 +166,13 @@ func (m *model) operateWorker(command, name string, from, to time.Duration) {
 	case command == "start-worker" && w.state == "none":
 		m.moveWorker(w, "live", "started", f.str("proof", "yes"))
 	case command == "stop-worker" && (alive || w.state == "lost"):
-		m.moveWorker(w, "stopped", "stopped", f)
+		held := m.claims(func(msg *message) bool { return msg.worker == name })
+		for _, msg := range held {
+			msg.releases++
+			m.move(msg, "queued", "requeued", fields{}.str("reason", "released").num("token", msg.token))
+			m.unclaim(msg)
+		}
+		m.moveWorker(w, "stopped", "stopped", f.num("released", len(held)))
 	case command == "lose-worker" && alive:
 		w.lost = m.now
 		m.moveWorker(w, "lost", "lost", f.str("evidence", "process_gone").str("claimer", name))

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/internal/calls"
+	"github.com/foundling-go/foundling/store"
+)
+
+// newborn is how long a process may take from recording its input to being known as a worker.
+const newborn = 2 * time.Second
+
+// process is a process as the log names it.
+type process struct {
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+}
+
+// thisProcess is how workers of this process are named in the log.
+func thisProcess() process {
+	host, _ := os.Hostname() // a worker without a host name is still a worker
+	return process{host, os.Getpid()}
+}
+
+// exists reports whether the system knows a process of this host. Where it cannot be asked, it does.
+func (p process) exists() bool {
+	found, err := os.FindProcess(p.PID)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = found.Release() }() // it is nobody's child to wait for
+	return !errors.Is(found.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+// life is what is known of a worker that has not said that it ended.
+type life int
+
+const (
+	living   life = iota // or stopped, which is not ended
+	gone                 // proven
+	unproven             // there is no such process, and no proof of its end
+)
+
+// peer is a worker on the batch, of this process or of another one.
+type peer struct {
+	process
+	life   life
+	proof  bool // its end can be proven
+	topics []string
+}
+
+// peers is every worker on the batch that has not said that it ended.
+func (b *batch) peers(ctx context.Context) (map[events.ID]peer, error) {
+	known := map[events.ID]peer{}
+	var ids []events.ID
+	me := thisProcess()
+	for row, err := range b.store.Rows(ctx, store.RowFilter{Kind: events.KindWorker}) {
+		if err != nil {
+			return nil, err
+		}
+		v, err := calls.Value(row)
+		if err != nil {
+			return nil, err
+		}
+		w, ok := v.(*fsm.Worker)
+		if !ok {
+			continue
+		}
+		p := peer{process: process{w.Host, w.PID}, proof: w.Proof, topics: w.Topics}
+		earlier := p.process == me && w.StartedAt.Before(b.began) // another process had the number before this one
+		if earlier || p.Host == me.Host && !p.exists() {
+			p.life = unproven
+		}
+		known[w.ID] = p
+		ids = append(ids, w.ID)
+	}
+	ended, err := b.store.Gone(ctx, ids...)
+	for _, id := range ended {
+		p := known[id]
+		p.life = gone
+		known[id] = p
+	}
+	return known, err
+}
+
+// livePeer gives a live process that runs lines of the batch; false where there is none.
+func (b *batch) livePeer(ctx context.Context) (process, bool, error) {
+	known, err := b.peers(ctx)
+	for _, p := range known {
+		if p.life == living && slices.Contains(p.topics, topicLines) {
+			return p.process, true, err
+		}
+	}
+	return process{}, false, err
+}
+
+// openInput is an input of the batch that, as far as the store knows, was not read to its end.
+type openInput struct {
+	id     events.ID
+	alive  bool // the process that reads it is
+	queued bool // nobody holds it
+	kept   bool // a live process holds it: its own, or one whose input stands for it
+}
+
+// openInputs is every input of the batch that was not read to its end.
+func (b *batch) openInputs(ctx context.Context) ([]openInput, error) {
+	var list []openInput
+	var known map[events.ID]peer
+	for row, err := range b.store.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Topic: topicInput, Payloads: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if known == nil {
+			if known, err = b.peers(ctx); err != nil {
+				return nil, err
+			}
+		}
+		m, err := calls.Message(row)
+		if err != nil {
+			return nil, err
+		}
+		var by process
+		if row.Payload != nil {
+			_ = json.Unmarshal(row.Payload.Bytes, &by) // damaged: then nobody is known to read it
+		}
+		holder, held := known[row.Worker]
+		in := openInput{id: m.ID, queued: row.State == events.Queued, kept: held && holder.life == living}
+		if in.alive, err = b.isRead(ctx, reader{m.ID, by, m.EnqueuedAt}, known); err != nil {
+			return nil, err
+		}
+		list = append(list, in)
+	}
+	return list, nil
+}
+
+// reader is who reads an input, as its message says.
+type reader struct {
+	input events.ID
+	by    process
+	since time.Time
+}
+
+// isRead reports whether the process that reads an input is alive.
+func (b *batch) isRead(ctx context.Context, r reader, known map[events.ID]peer) (bool, error) {
+	me := thisProcess()
+	switch {
+	case r.input == b.input:
+		return true, nil
+	case r.by == me:
+		return false, nil // an earlier process had this one's number
+	}
+	for _, p := range known {
+		if p.process == r.by && p.life == living {
+			return true, nil
+		}
+	}
+	// A process says first what it reads, and only then that it works.
+	now, err := b.store.Now(ctx)
+	return err == nil && r.by.PID != 0 && now.Sub(r.since) < newborn && (r.by.Host != me.Host || r.by.exists()), err
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+)
+
+// idleFor is how long this process has nothing to run before it says what it waits for.
+const idleFor = time.Second
+
+// waiting says, once, what this process waits for while only other processes run lines.
+type waiting struct {
+	batch *batch
+	out   *console
+	since time.Time // when this process ran nothing and others did; zero while it is not so
+	said  map[events.ID]bool
+}
+
+// look finds out whether this process waits for others.
+func (w *waiting) look(ctx context.Context, t *tally) error {
+	others, own := t.holders()
+	switch {
+	case own || len(others) == 0:
+		w.since = time.Time{}
+		return nil
+	case w.since.IsZero():
+		w.since = time.Now()
+	}
+	if time.Since(w.since) < idleFor || !slices.ContainsFunc(slices.Collect(maps.Keys(others)), func(id events.ID) bool { return !w.said[id] }) {
+		return nil
+	}
+	known, err := w.batch.peers(ctx)
+	if err != nil {
+		return err
+	}
+	if w.said == nil {
+		w.said = map[events.ID]bool{}
+	}
+	ids := slices.SortedFunc(maps.Keys(others), func(x, y events.ID) int { return bytes.Compare(x[:], y[:]) })
+	for _, id := range ids {
+		p, ok := known[id]
+		if !ok || p.life == gone || w.said[id] { // it ended a moment ago, and a sweep gives its lines back
+			continue
+		}
+		w.said[id] = true
+		w.out.say("%s: waiting for %s of process %d: %s", w.batch.name, count(others[id], "line"), p.PID, p.why())
+	}
+	return nil
+}
+
+// why says why lines of a worker that nobody knows to be gone stay with it.
+func (p peer) why() string {
+	switch {
+	case p.life == living && p.Host == thisProcess().Host:
+		return "it is alive, or stopped"
+	case p.proof:
+		return "its end cannot be proven: the file that would prove it is gone"
+	}
+	return fmt.Sprintf("its end cannot be proven: the store's file system, or host %s, has no proof of it", harmless(p.Host))
+}
