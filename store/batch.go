@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -12,6 +13,9 @@ const maxBatch = 500
 
 // Batch makes concurrent calls share commits: whatever arrived while the last commit was in flight goes into the next one. Each call is
 // still settled and decided by itself. Nobody waits for company: a call that finds the store idle goes at once.
+//
+// A caller whose ctx ends before its own calls were decided is withdrawn at once, whoever else shares the commit. Until that commit has
+// ended the slices of its calls may still be read.
 //
 // It keeps the engine's optional powers reachable through [As].
 func Batch(inner Store) Store {
@@ -47,6 +51,46 @@ type group struct {
 	receipts []Receipt
 	err      error
 	done     chan struct{}
+	state    atomic.Int32 // waiting, begun or withdrawn
+}
+
+// The states of a group. From waiting there is one step, to begun or to withdrawn, and whoever makes it decides what becomes of the
+// group.
+const (
+	waiting int32 = iota
+	begun
+	withdrawn
+)
+
+// begin makes sure that the group can be withdrawn no more. It is false where that has happened.
+func (g *group) begin() bool {
+	return g.state.CompareAndSwap(waiting, begun) || g.state.Load() == begun
+}
+
+// errWithdrawn refuses the calls of a group whose caller was told that nothing was done.
+var errWithdrawn = errors.New("withdrawn: its context has ended")
+
+// joining is the group's calls for a commit with others. The first that is decided begins the group.
+func (g *group) joining(list []Call) []Call {
+	for _, call := range g.calls {
+		fn := call.Fn
+		call.Fn = func(view View) (Changes, error) {
+			if !g.begin() {
+				return Changes{}, errWithdrawn
+			}
+			return fn(view)
+		}
+		list = append(list, call)
+	}
+	return list
+}
+
+// alone has the store decide the group by itself, which then heeds its context.
+func (g *group) alone(s Store) ([]Receipt, error) {
+	if !g.begin() {
+		return nil, errWithdrawn
+	}
+	return s.Decide(g.ctx, g.calls...)
 }
 
 // Unwrap is the store behind the decorator.
@@ -79,17 +123,17 @@ func (b *batch) Decide(ctx context.Context, calls ...Call) ([]Receipt, error) {
 	}
 }
 
-// withdraw takes a group that nobody carries yet out of the queue.
+// withdraw gives up a group that has not begun, and takes it out of the queue where nobody carries it yet.
 func (b *batch) withdraw(g *group) bool {
+	if !g.state.CompareAndSwap(waiting, withdrawn) {
+		return false
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i, other := range b.waiting {
-		if other == g {
-			b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
-			return true
-		}
+	if i := slices.Index(b.waiting, g); i >= 0 {
+		b.waiting = slices.Delete(b.waiting, i, i+1)
 	}
-	return false
+	return true
 }
 
 func (b *batch) carry() {
@@ -125,7 +169,7 @@ func (b *batch) take() []*group {
 func (b *batch) commit(groups []*group) {
 	if len(groups) == 1 {
 		g := groups[0]
-		g.receipts, g.err = b.Store.Decide(g.ctx, g.calls...)
+		g.receipts, g.err = g.alone(b.Store)
 		close(g.done)
 		return
 	}
@@ -133,7 +177,7 @@ func (b *batch) commit(groups []*group) {
 	defer cancel()
 	var calls []Call
 	for _, g := range groups {
-		calls = append(calls, g.calls...)
+		calls = g.joining(calls)
 	}
 	receipts, err := b.Store.Decide(ctx, calls...)
 	for _, g := range groups {
@@ -151,7 +195,7 @@ func (b *batch) settle(g *group, err error) ([]Receipt, error) {
 	if errors.Is(err, ErrUnknown) || errors.Is(err, ErrClosed) {
 		return nil, err
 	}
-	return b.Store.Decide(g.ctx, g.calls...)
+	return g.alone(b.Store)
 }
 
 // joint is a context that ends when those of all groups have ended.

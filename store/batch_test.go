@@ -285,18 +285,103 @@ func TestBatchGivesUpAJointCommitWithItsLastCaller(t *testing.T) {
 		synctest.Wait()
 		joint := g.ctx
 		one.cancel()
+		one.fails(t, context.Canceled)
 		synctest.Wait()
 		if joint.Err() != nil {
 			t.Error("the joint commit was given up with one of its callers")
 		}
 		two.cancel()
+		two.fails(t, context.Canceled)
 		synctest.Wait()
 		if joint.Err() == nil {
 			t.Error("the joint commit goes on without a caller")
 		}
 		close(g.open)
-		one.kept(t, "one")
-		two.kept(t, "two")
+		synctest.Wait()
+		wantTopics(t, g, "first")
+	})
+}
+
+// wantTopics ends the test unless the store knows these topics alone.
+func wantTopics(t *testing.T, s store.Store, want ...string) {
+	t.Helper()
+	var got []string
+	for row, err := range s.Rows(context.Background(), store.RowFilter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, row.Entity.Name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("topics: (-want +got)\n%s", diff)
+	}
+}
+
+// One who waits with others that have all the time in the world is let go when its own is over, and nothing of it is done later.
+func TestBatchWithdrawsOneOfAJointCommit(t *testing.T) {
+	for _, fail := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGate()
+			if fail {
+				g.fail = func(topics []string) error {
+					if len(topics) > 1 {
+						return store.ErrFull // each is tried alone then
+					}
+					return nil
+				}
+			}
+			b := store.Batch(g)
+			first, one, two := call(t, b, "first"), call(t, b, "one", "more"), call(t, b, "two")
+			g.open <- struct{}{}
+			first.kept(t, "first")
+			synctest.Wait() // one and two are with the store, which has not begun
+			one.cancel()
+			one.fails(t, context.Canceled)
+			close(g.open)
+			two.kept(t, "two")
+			wantTopics(t, g, "first", "two")
+		})
+	}
+}
+
+// What has begun is told as it ends.
+func TestBatchTellsOfACommitThatHasBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := store.Batch(memory.New(memory.Options{}))
+		deciding, goOn := make(chan struct{}), make(chan struct{})
+		slow := func(topic string) store.Call {
+			c := put(topic)
+			fn := c.Fn
+			c.Fn = func(v store.View) (store.Changes, error) {
+				deciding <- struct{}{}
+				<-goOn
+				return fn(v)
+			}
+			return c
+		}
+		answers := make(chan answer, 3)
+		decide := func(ctx context.Context, c store.Call) {
+			go func() {
+				receipts, err := b.Decide(ctx, c)
+				answers <- answer{receipts, err}
+			}()
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		decide(t.Context(), slow("a"))
+		<-deciding
+		decide(ctx, slow("b"))
+		decide(t.Context(), put("c"))
+		goOn <- struct{}{}
+		<-deciding // b has begun, together with c
+		cancel()
+		goOn <- struct{}{}
+		for range 3 {
+			if got := <-answers; got.err != nil || got.receipts[0].Err != nil {
+				t.Errorf("answer %+v", got)
+			}
+		}
+		wantTopics(t, b, "a", "b", "c")
 	})
 }
 
@@ -341,16 +426,9 @@ func TestBatchUnderLoad(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	wantTopics(t, b, slices.Sorted(slices.Values(slices.Concat(kept...)))...) // what was answered as kept, and nothing else
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
-	}
-	want := slices.Sorted(slices.Values(slices.Concat(kept...)))
-	var calls []string
-	for _, topics := range g.seen() {
-		calls = append(calls, topics...)
-	}
-	if diff := cmp.Diff(want, slices.Sorted(slices.Values(calls))); diff != "" {
-		t.Errorf("what was answered as kept and what was committed differ:\n%s", diff)
 	}
 }
 

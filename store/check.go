@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+	"unicode/utf8"
 
 	"github.com/foundling-go/foundling/events"
 )
@@ -39,29 +40,23 @@ func (c Call) Run(view View) (changes Changes, err error) {
 	return c.Fn(view)
 }
 
-// Check refuses changes that no engine may keep: over a bound, or against what the decision saw. Engines call it before they keep any
-// of them.
+// Check refuses changes that no engine may keep: over a bound, against what the decision saw, or without an event that tells of them.
+// Engines call it before they keep any of them. That they stand on what the store has, an engine checks by itself: the versions that
+// changes begin from are those that entities have, and topics whose counts move have a row.
 func (c Changes) Check() error {
 	total := 0
-	for _, change := range c.Rows {
-		total += len(change.Transitions)
-		if err := errors.Join(checkName("topic", change.Row.Entity.Name), checkName("topic", change.Row.Topic)); err != nil {
+	for i := range c.Rows {
+		if err := c.Rows[i].check(); err != nil {
 			return err
 		}
-		if change.Payload != nil && len(change.Payload.Bytes) > MaxPayload {
-			return fmt.Errorf("payload of %s: %d bytes, at most %d: %w", change.Row.Entity, len(change.Payload.Bytes), MaxPayload, ErrTooLarge)
-		}
-		version := change.From
-		for _, t := range change.Transitions {
-			if t.Version == 0 {
-				continue
-			}
-			if version++; t.Version != version {
-				return fmt.Errorf("change of %s: version %d follows %d", change.Row.Entity, t.Version, version-1)
-			}
-		}
-		if version != change.Row.Version {
-			return fmt.Errorf("change of %s: its events lead to version %d, its row has %d", change.Row.Entity, version, change.Row.Version)
+		total += len(c.Rows[i].Transitions)
+	}
+	if err := c.once(); err != nil {
+		return err
+	}
+	for _, count := range c.Counts {
+		if err := checkName("topic", count.Topic); err != nil {
+			return err
 		}
 	}
 	for _, change := range c.Keys {
@@ -72,12 +67,70 @@ func (c Changes) Check() error {
 	if total > MaxEvents {
 		return fmt.Errorf("commit of %d events, at most %d: %w: split it", total, MaxEvents, ErrTooLarge)
 	}
+	if total == 0 && !c.Empty() {
+		return errors.New("commit without an event: nothing would tell of it, nor keep its id")
+	}
+	return nil
+}
+
+// once refuses changes that have an entity twice: the first would be lost.
+func (c Changes) once() error {
+	if len(c.Rows) < 2 {
+		return nil
+	}
+	seen := make(map[events.Entity]struct{}, len(c.Rows))
+	for i := range c.Rows {
+		entity := c.Rows[i].Row.Entity
+		if _, twice := seen[entity]; twice {
+			return fmt.Errorf("change of %s: it stands twice in one call", entity)
+		}
+		seen[entity] = struct{}{}
+	}
+	return nil
+}
+
+// check refuses one entity's part.
+func (c *Change) check() error {
+	row := &c.Row
+	if row.Entity.Kind.Named() {
+		if err := checkName("topic", row.Entity.Name); err != nil {
+			return err
+		}
+	}
+	if row.Entity.Kind == events.KindMessage {
+		if err := checkName("topic", row.Topic); err != nil {
+			return fmt.Errorf("change of %s: %w", row.Entity, err)
+		}
+	}
+	if c.Payload != nil && len(c.Payload.Bytes) > MaxPayload {
+		return fmt.Errorf("payload of %s: %d bytes, at most %d: %w", row.Entity, len(c.Payload.Bytes), MaxPayload, ErrTooLarge)
+	}
+	if c.From == 0 && len(c.Transitions) == 0 {
+		return fmt.Errorf("change of %s: it is new and has no event", row.Entity)
+	}
+	version := c.From
+	for _, t := range c.Transitions {
+		if t.Version == 0 {
+			continue
+		}
+		if version++; t.Version != version {
+			return fmt.Errorf("change of %s: version %d follows %d", row.Entity, t.Version, version-1)
+		}
+	}
+	if version != row.Version {
+		return fmt.Errorf("change of %s: its events lead to version %d, its row has %d", row.Entity, version, row.Version)
+	}
 	return nil
 }
 
 func checkName(what, name string) error {
-	if len(name) > MaxName {
+	switch {
+	case name == "":
+		return fmt.Errorf("%s: its name is empty", what)
+	case len(name) > MaxName:
 		return fmt.Errorf("%s %.20q…: %d bytes, at most %d: %w", what, name, len(name), MaxName, ErrTooLarge)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%s %q: want UTF-8", what, name)
 	}
 	return nil
 }

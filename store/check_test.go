@@ -69,10 +69,17 @@ func TestCheck(t *testing.T) {
 		return c
 	}
 	inTopic := moved(0, 1, 1)
-	inTopic.Row.Topic = strings.Repeat("n", store.MaxName+1)
+	inTopic.Row.Entity, inTopic.Row.Topic = events.MessageEntity(uuid.New()), strings.Repeat("n", store.MaxName+1)
+	noTopic := moved(0, 1, 1)
+	noTopic.Row.Entity = events.MessageEntity(uuid.New())
+	called := func(name string) store.Change {
+		c := moved(0, 1, 1)
+		c.Row.Entity.Name = name
+		return c
+	}
 	rows := func(list ...store.Change) store.Changes { return store.Changes{Rows: list} }
 	key := func(topic, name int) store.Changes {
-		return store.Changes{Keys: []store.KeyChange{{Key: store.Key{Topic: strings.Repeat("t", topic), Name: strings.Repeat("k", name)}}}}
+		return store.Changes{Rows: []store.Change{moved(0, 1, 1)}, Keys: []store.KeyChange{{Key: store.Key{Topic: strings.Repeat("t", topic), Name: strings.Repeat("k", name)}}}}
 	}
 	for _, test := range []struct {
 		name    string
@@ -88,7 +95,17 @@ func TestCheck(t *testing.T) {
 		{"a version left out", rows(moved(3, 5, 5)), "topic/a: version 5 follows 3", false},
 		{"a version twice", rows(moved(3, 4, 4, 4)), "topic/a: version 4 follows 4", false},
 		{"a row ahead of its events", rows(moved(3, 5, 4)), "lead to version 4, its row has 5", false},
-		{"one bad among good ones", rows(moved(0, 1, 1), moved(3, 5, 4)), "its row has 5", false},
+		{"one bad among good ones", rows(called("b"), moved(3, 5, 4)), "its row has 5", false},
+		{"one twice", rows(moved(0, 1, 1), moved(1, 2, 2)), "topic/a: it stands twice", false},
+		{"a new one without an event", rows(called("b"), moved(0, 0)), "topic/a: it is new", false},
+		{"an old one without an event", rows(called("b"), moved(3, 3)), "", false},
+		{"rows without an event", rows(moved(3, 3)), "commit without an event", false},
+		{"a count without an event", store.Changes{Counts: []store.Count{{Topic: "a", Delta: 1}}}, "commit without an event", false},
+		{"a topic without a name", rows(called("")), "name is empty", false},
+		{"a topic that is no text", rows(called("\xff")), "want UTF-8", false},
+		{"a message of no topic", rows(noTopic), "name is empty", false},
+		{"a key without a name", key(1, 0), "key: its name is empty", false},
+		{"a key of no topic", key(0, 1), "topic: its name is empty", false},
 		{"the largest payload", rows(payload(store.MaxPayload)), "", false},
 		{"a larger payload", rows(payload(store.MaxPayload + 1)), "16777217 bytes, at most 16777216", true},
 		{"the longest name", rows(named(store.MaxName)), "", false},
@@ -98,7 +115,7 @@ func TestCheck(t *testing.T) {
 		{"a longer key", key(1, store.MaxName+1), "201 bytes, at most 200", true},
 		{"a longer topic of a key", key(store.MaxName+1, 1), "201 bytes, at most 200", true},
 		{"the most events", rows(moved(0, 0, make([]int, store.MaxEvents)...)), "", false},
-		{"more events, over several rows", rows(moved(0, 0, make([]int, store.MaxEvents)...), moved(0, 1, 1)), "10001 events, at most 10000", true},
+		{"more events, over several rows", rows(moved(0, 0, make([]int, store.MaxEvents)...), called("b")), "10001 events, at most 10000", true},
 	} {
 		err := test.changes.Check()
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

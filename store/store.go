@@ -76,7 +76,8 @@ type Store interface {
 	Head(ctx context.Context) (Cursor, error)
 
 	// Rows yields the kept rows that pass the filter, by kind, then id or name. It pages like Read: a row that moves meanwhile is seen
-	// at one of its versions, and one that comes or goes may be missed.
+	// at one of its versions, and one that comes or goes may be missed. A row that is not what was written is a *events.Corrupt that names
+	// its entity, and the rows behind it follow; one without an entity tells that it cannot be read any further.
 	Rows(ctx context.Context, f RowFilter) iter.Seq2[Row, error]
 
 	// Now is the store's time, in whole microseconds.
@@ -253,14 +254,15 @@ type ProcessWatcher interface {
 	// must be held before the incarnation is made known. ErrNoProof where that is not to be had.
 	Attest(ctx context.Context, worker events.ID) (release func() error, err error)
 	// Gone reports which of the incarnations are proven to have ended. One that never was attested, or whose proof is out of reach, is
-	// not among them. What was gone once is gone for ever.
+	// not among them. What was gone once is gone for ever. Each is judged by itself: an error tells of those that could not be judged, and
+	// those that are listed beside it are proven all the same.
 	Gone(ctx context.Context, workers ...events.ID) ([]events.ID, error)
 }
 
 // Heart is offered by engines that keep heartbeats: a small row per incarnation, written past the queue of commits.
 type Heart interface {
 	// Beat says that the incarnation lives and gives the store's time of saying so. The first beat makes its row; a later one that
-	// finds none is ErrNotBeating.
+	// finds none is ErrNotBeating, and so is one of an incarnation whose proof of life was taken away (see ProcessWatcher).
 	Beat(ctx context.Context, b Beat) (time.Time, error)
 	// Beats lists the newest beat of every incarnation that has a row.
 	Beats(ctx context.Context) ([]Beat, error)

@@ -39,13 +39,11 @@ func (a *app) openExisting(ctx context.Context) (*sqlite.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, notFound("no store at %s", path)
-		}
-		return nil, &exitError{exitStore, err}
+	s, err := sqlite.Open(ctx, path, sqlite.Options{MustExist: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, notFound("no store at %s", path)
 	}
-	return sqlite.Open(ctx, path, sqlite.Options{})
+	return s, err
 }
 
 // openOrMake opens the store that the flags name, or makes it.

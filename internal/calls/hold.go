@@ -38,8 +38,10 @@ func Hold(view store.View) (fsm.Held, error) {
 	for key, row := range view.Keys {
 		h.Keys[fsm.Key(key)] = fsm.KeyHolder{Message: row.Message, Open: row.Open, UntilAt: row.UntilAt}
 	}
+	for topic, rows := range view.Claimable {
+		h.Claimable[topic] = legible(rows)
+	}
 	err := errors.Join(
-		pages(h.Claimable, view.Claimable),
 		pages(h.Claims, view.Claims),
 		pages(h.Uncounted, view.Uncounted),
 	)
@@ -55,6 +57,18 @@ func put(h fsm.Held, v fsm.Value) {
 	case *fsm.Worker:
 		h.Workers[v.ID] = *v
 	}
+}
+
+// legible is the messages of rows, without those that cannot be read: nobody is granted one, and the others of its topic go on. Whoever
+// names it is told.
+func legible(rows []store.Row) []fsm.Message {
+	list := make([]fsm.Message, 0, len(rows))
+	for _, row := range rows {
+		if m, err := Message(row); err == nil {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 // pages gives the messages of each page of rows.

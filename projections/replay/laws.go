@@ -5,6 +5,7 @@ import (
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/store"
 )
 
 // law says what is wrong with an event that the table allows; empty where nothing is.
@@ -88,4 +89,31 @@ func (v *verifier) claim(r events.Recorded, e *events.MessageClaimed, m *fsm.Mes
 		return fmt.Sprintf("it is claim number %d of a topic whose limit is %d", running, topic.Limit)
 	}
 	return ""
+}
+
+// key says what is wrong with a message that takes its key, and notes who has it: one open message of the topic at a time (law 5).
+func (v *verifier) key(before, after fsm.Value) string {
+	m, ok := after.(*fsm.Message)
+	if !ok || m.Key == "" {
+		return ""
+	}
+	if !m.Open() {
+		v.free(before)
+		return ""
+	}
+	key := store.Key{Topic: m.Topic, Name: m.Key}
+	if other, taken := v.keys[key]; taken && other != m.ID {
+		return fmt.Sprintf("it takes key %q of topic %q, which %s has while it is open", m.Key, m.Topic, events.MessageEntity(other))
+	}
+	v.keys[key] = m.ID
+	return ""
+}
+
+// free lets go of the key that a message has.
+func (v *verifier) free(value fsm.Value) {
+	if m, ok := value.(*fsm.Message); ok {
+		if key := (store.Key{Topic: m.Topic, Name: m.Key}); v.keys[key] == m.ID {
+			delete(v.keys, key)
+		}
+	}
 }

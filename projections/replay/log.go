@@ -46,11 +46,15 @@ func (v *verifier) event(ctx context.Context, r events.Recorded) error {
 		}
 		v.report.Entities++
 	}
-	if wrong := v.law(r, before, after); wrong != "" {
+	wrong := v.law(r, before, after)
+	if wrong == "" {
+		wrong = v.key(before, after)
+	}
+	if wrong != "" {
 		v.breaks(r, after, fmt.Sprintf("%s: %s", r.Event.Type(), wrong))
 		return nil
 	}
-	v.keep(before, after)
+	v.keep(r, before, after)
 	return nil
 }
 
@@ -111,13 +115,13 @@ func (v *verifier) again(ctx context.Context, r events.Recorded) (bool, error) {
 }
 
 // keep remembers what is open after an event, and what counts towards its topic's limit.
-func (v *verifier) keep(before, after fsm.Value) {
+func (v *verifier) keep(r events.Recorded, before, after fsm.Value) {
 	entity := after.Entity()
 	if open(after) {
 		if h := v.held[entity]; h != nil {
-			h.value = after
+			h.value, h.position = after, r.Position
 		} else {
-			v.held[entity] = &held{value: after}
+			v.held[entity] = &held{value: after, position: r.Position}
 		}
 	} else {
 		delete(v.held, entity)
@@ -164,6 +168,9 @@ func (v *verifier) fault(r events.Recorded, format string, args ...any) {
 func (v *verifier) breaks(r events.Recorded, known fsm.Value, detail string) {
 	v.fault(r, "%s", detail)
 	v.broken[r.Entity] = true
+	if h := v.held[r.Entity]; h != nil {
+		v.free(h.value)
+	}
 	delete(v.held, r.Entity)
 	switch r.Entity.Kind {
 	case events.KindTopic:

@@ -37,6 +37,9 @@ type Report struct {
 	Unchecked  []string     // what could not be checked, and why; empty where all of it was
 }
 
+// OutOfReach is what no verification checks, since no store can list it, in words to show beside a report.
+const OutOfReach = "the store's own tables of taken keys, of commit ids and of places in the queue, and payloads of messages that have ended"
+
 // Clean reports whether nothing was found.
 func (r Report) Clean() bool { return len(r.Violations) == 0 }
 
@@ -44,7 +47,7 @@ func (r Report) Clean() bool { return len(r.Violations) == 0 }
 type Violation struct {
 	Entity   events.Entity // zero where what is stored no longer says it
 	Version  int           // of the entity, at the event or in the row that is wrong; 0 where an event moves nothing
-	Position int64         // of the event; of a row that is wrong, of the last event that was read
+	Position int64         // of the event; of a row that is wrong, of the last event of its entity that was read, as far as it is known
 	Detail   string
 }
 

@@ -19,6 +19,12 @@ import (
 // rows compares every row with the log, which was read before them: a row may be ahead of it, never behind.
 func (v *verifier) rows(ctx context.Context) error {
 	for row, err := range v.store.Rows(ctx, store.RowFilter{Payloads: v.options.Payloads}) {
+		if v.illegible(err) {
+			if v.over {
+				return nil
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -35,6 +41,32 @@ func (v *verifier) rows(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// illegible lists a row that cannot be read, at the last event of its entity, and is false for what ends the reading.
+func (v *verifier) illegible(err error) bool {
+	var corrupt *events.Corrupt
+	if !errors.As(err, &corrupt) || corrupt.Entity == (events.Entity{}) {
+		return false
+	}
+	version := corrupt.Version
+	if h := v.held[corrupt.Entity]; h != nil {
+		h.rowed = true
+		if version == 0 {
+			version, _ = h.value.At()
+		}
+	}
+	v.violate(Violation{corrupt.Entity, version, v.behind(corrupt.Entity), corrupt.Detail})
+	return true
+}
+
+// behind is the position of the last event that was read of an entity, as far as it is known: of one that the log has not open, that of
+// the last event at all.
+func (v *verifier) behind(entity events.Entity) int64 {
+	if h := v.held[entity]; h != nil {
+		return h.position
+	}
+	return v.last
 }
 
 func (v *verifier) row(ctx context.Context, row store.Row) error {
@@ -105,7 +137,7 @@ func (v *verifier) missing(ctx context.Context, entity events.Entity) error {
 		return err
 	}
 	if version, state := value.At(); open(value) {
-		v.violate(Violation{entity, version, v.last, fmt.Sprintf("it is %s and has no row", state)})
+		v.violate(Violation{entity, version, v.behind(entity), fmt.Sprintf("it is %s and has no row", state)})
 	}
 	return nil
 }
@@ -164,7 +196,7 @@ func payload(facts events.Facts, stored *store.Payload) error {
 
 // wrong lists a violation of a row.
 func (v *verifier) wrong(row store.Row, format string, args ...any) {
-	v.violate(Violation{row.Entity, row.Version, v.last, fmt.Sprintf(format, args...)})
+	v.violate(Violation{row.Entity, row.Version, v.behind(row.Entity), fmt.Sprintf(format, args...)})
 }
 
 // counts compares every topic's running count with the open claims that count, at a time when nothing moves: when no event came
@@ -176,6 +208,9 @@ func (v *verifier) counts(ctx context.Context) error {
 		}
 		var topics []store.Row
 		for row, err := range v.store.Rows(ctx, store.RowFilter{Kind: events.KindTopic}) {
+			if corrupt := (*events.Corrupt)(nil); errors.As(err, &corrupt) && corrupt.Entity != (events.Entity{}) {
+				continue // it was listed with the other rows
+			}
 			if err != nil {
 				return err
 			}

@@ -20,16 +20,16 @@ const told = 1000
 // Verify checks that the log obeys the laws and that it equals the stored state, on a store that may be at work meanwhile.
 //
 // Of the log: positions rise, commits are whole, every entity's versions follow each other by transitions of its table, what has ended
-// does not begin again, a claim's token and attempt are the next, it fits into its topic's limit and records the true running count,
+// does not begin again, a key is that of one open message, a claim's token and attempt are the next, it fits into its topic's limit and records the true running count,
 // and only the open claim is ended. Of the state: every row is what its events lead to, column by column; every open entity has one and
 // nothing else has; every running count is the number of open claims that count.
 //
 // What happens between the reading of the log and that of a row is settled by the entity's own events up to the row's version. The
 // running counts have no version: they are compared while nothing moves, else the report says that they were not.
 //
-// It keeps the open entities in memory, and 4 MiB for those that have ended, and holds nothing in the store. Not checked are keys and
-// the payloads of messages that have ended, which the contract cannot list. That an event is missing which moved nothing and was alone in
-// its commit (a refusal) only the engine can notice, by a gap in its positions.
+// It keeps the open entities in memory, and 4 MiB for those that have ended, and holds nothing in the store. What it can never check is
+// OutOfReach. That an event is missing which moved nothing and was alone in its commit (a refusal) only the engine can notice, by a gap
+// in its positions.
 //
 // Damage is a violation in the report. An error says that the store could not be read to its end; the report is then what was found
 // until there.
@@ -58,6 +58,7 @@ type verifier struct {
 	held        map[events.Entity]*held
 	ended       ended                      // what was held
 	counted     map[string]int             // open claims that count, by topic
+	keys        map[store.Key]events.ID    // who has a key, as long as it is open
 	commits     map[store.CommitID]partial // those of which not all events have come yet
 	broken      map[events.Entity]bool     // a violation was found, and what follows it means nothing: a fault is told once
 	doubtful    map[string]bool            // topics whose count means nothing, since a message of theirs is broken
@@ -66,8 +67,9 @@ type verifier struct {
 
 // held is an entity that has a row, according to the log.
 type held struct {
-	value fsm.Value
-	rowed bool // its row was seen
+	value    fsm.Value
+	position int64 // of the last event that moved it
+	rowed    bool  // its row was seen
 }
 
 // partial is a commit of which events are still to come.
@@ -82,7 +84,7 @@ func newVerifier(s store.Store, o Options) *verifier {
 	}
 	return &verifier{
 		store: s, options: o, seen: math.MinInt64,
-		held: map[events.Entity]*held{}, ended: newEnded(), counted: map[string]int{}, commits: map[store.CommitID]partial{},
+		held: map[events.Entity]*held{}, ended: newEnded(), counted: map[string]int{}, keys: map[store.Key]events.ID{}, commits: map[store.CommitID]partial{},
 		broken: map[events.Entity]bool{}, doubtful: map[string]bool{},
 	}
 }

@@ -115,6 +115,33 @@ func TestVerifyFindsASecondLife(t *testing.T) {
 	})
 }
 
+// A key that two open messages have is found, and one that is taken again after its message has ended is well.
+func TestVerifyFindsAKeyThatIsTakenTwice(t *testing.T) {
+	h := history.New(func(int) int { return 0 })
+	for _, key := range []string{"one", "two"} {
+		if _, err := h.Enqueue("mail", 1, fsm.EnqueueMessage{Key: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if report := verify(t, h.Store, replay.Options{}); !report.Clean() {
+		t.Fatalf("violations:\n%s", texts(report))
+	}
+	var second events.Recorded
+	report := verify(t, damaged{Store: h.Store, log: func(list []events.Recorded) []events.Recorded {
+		for i, r := range list {
+			if e, ok := r.Event.(*events.MessageEnqueued); ok && e.Key == "two" {
+				taken := *e
+				taken.Key = "one"
+				list[i].Event, second = &taken, r
+			}
+		}
+		return list
+	}}, replay.Options{})
+	found(t, report, replay.Violation{
+		Entity: second.Entity, Version: 1, Position: second.Position, Detail: `it takes key "one" of topic "mail"`,
+	})
+}
+
 // complete brings a message of a topic of its own to its end.
 func complete(t *testing.T, h *history.History) events.ID {
 	t.Helper()

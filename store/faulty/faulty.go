@@ -5,6 +5,7 @@
 package faulty
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -263,15 +264,16 @@ func each[T any](s *Store, op Op, all iter.Seq2[T, error]) iter.Seq2[T, error] {
 		}
 		given, wanted := 0, true
 		for item, err := range all {
+			var broken error // an error of the store's own may have more behind it
 			switch {
 			case err != nil:
 			case s.Stopped():
-				err = stopped(op)
+				broken = stopped(op)
 			case fault == BreakOff && given == 1:
-				err = planned(op)
+				broken = planned(op)
 			}
 			given++
-			if wanted = yield(item, err); !wanted || err != nil {
+			if wanted = yield(item, cmp.Or(err, broken)); !wanted || broken != nil {
 				break
 			}
 		}

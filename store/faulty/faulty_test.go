@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -498,5 +499,27 @@ func TestStopLetsGoOfAProofThatIsOnItsWay(t *testing.T) {
 	release, err := watcher.Attest(t.Context(), worker)
 	if release != nil || !errors.Is(err, faulty.ErrStopped) || inner.held[worker] {
 		t.Errorf("held %t, error %v", inner.held[worker], err)
+	}
+}
+
+// patchy is a store with a row that cannot be read before one that can.
+type patchy struct{ store.Store }
+
+func (patchy) Rows(context.Context, store.RowFilter) iter.Seq2[store.Row, error] {
+	return func(yield func(store.Row, error) bool) {
+		_ = yield(store.Row{}, &events.Corrupt{Entity: events.TopicEntity("a")}) && yield(store.Row{Entity: events.TopicEntity("b")}, nil)
+	}
+}
+
+func TestErrorsOfTheStoreEndNoWalk(t *testing.T) {
+	s := faulty.New(patchy{memory.New(memory.Options{})}, func(faulty.Call) faulty.Fault { return faulty.None })
+	var rows, errs int
+	for _, err := range s.Rows(t.Context(), store.RowFilter{}) {
+		if rows++; err != nil {
+			errs++
+		}
+	}
+	if rows != 2 || errs != 1 {
+		t.Errorf("yielded %d times with %d errors, want 2 and 1", rows, errs)
 	}
 }

@@ -4,7 +4,6 @@ package memory
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -135,7 +134,10 @@ func (s *Store) decide(call store.Call) store.Receipt {
 	}
 	changes, err := call.Run(view)
 	if err == nil {
-		err = errors.Join(changes.Check(), s.check(changes))
+		err = changes.Check()
+	}
+	if err == nil {
+		err = s.check(changes)
 	}
 	if err != nil || changes.Empty() {
 		refused.Err = err
@@ -146,12 +148,32 @@ func (s *Store) decide(call store.Call) store.Receipt {
 
 // check makes sure that the changes stand on what the store has. That they do not is a fault of the engine or of Fn.
 func (s *Store) check(changes store.Changes) error {
-	for _, change := range changes.Rows {
-		if row, ok := s.rows[change.Row.Entity]; ok && row.Version != change.From {
-			return fmt.Errorf("memory: change of %s from version %d, it has %d", change.Row.Entity, change.From, row.Version)
+	for i := range changes.Rows {
+		change := &changes.Rows[i]
+		if version := s.version(change.Row.Entity); version != change.From {
+			return fmt.Errorf("memory: change of %s from version %d, it has %d", change.Row.Entity, change.From, version)
+		}
+	}
+	for _, count := range changes.Counts {
+		if _, ok := s.rows[events.TopicEntity(count.Topic)]; !ok {
+			return fmt.Errorf("memory: count of topic %q: it has no row", count.Topic)
 		}
 	}
 	return nil
+}
+
+// version is the entity's version by its row or, where it has none, by its events.
+func (s *Store) version(entity events.Entity) int {
+	if row, ok := s.rows[entity]; ok {
+		return row.Version
+	}
+	stream := s.streams[entity]
+	for i := len(stream) - 1; i >= 0; i-- {
+		if v := s.log[stream[i]-1].stored.Version; v > 0 {
+			return v
+		}
+	}
+	return 0
 }
 
 // keep commits what a call decided.
@@ -162,9 +184,7 @@ func (s *Store) keep(call store.Call, view store.View, changes store.Changes) st
 		s.log = append(s.log, entry{stored, &recording.Commit})
 		s.streams[stored.Entity] = append(s.streams[stored.Entity], stored.Position)
 	}
-	if len(recording.Stored) > 0 {
-		s.commits[call.ID] = recording.Stored[0].Position
-	}
+	s.commits[call.ID] = recording.Stored[0].Position
 	receipt := store.Receipt{ID: call.ID, Events: recording.Events}
 	for _, change := range changes.Rows {
 		s.put(change)

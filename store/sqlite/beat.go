@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -17,18 +18,77 @@ import (
 
 const beatColumns = "worker, at, interval"
 
-// openBeats opens the file of heartbeats. The writers' turn is held.
-func openBeats(ctx context.Context, path string) (*sql.DB, error) {
-	db, err := connect(path, 1, "synchronous(NORMAL)", "journal_mode(WAL)")
+// openBeats opens the file of heartbeats, and makes it where it is not there or is damaged: whoever lives beats again.
+func (s *Store) openBeats(ctx context.Context) (*sql.DB, error) {
+	path := s.path + "-beats"
+	db, err := connect(path, 1, "synchronous(NORMAL)")
 	if err != nil {
 		return nil, err
 	}
-	_, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS beats"+
-		" (worker BLOB PRIMARY KEY, at INTEGER NOT NULL, interval INTEGER NOT NULL) STRICT, WITHOUT ROWID")
+	if s.beatsReady(ctx, db) {
+		return db, nil
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	if err := s.turn.take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.turn.give()
+	db, err = s.makeBeats(ctx, path)
+	if isDamaged(err) {
+		if err := setAside(path); err != nil {
+			return nil, fmt.Errorf("heartbeats: %w", err)
+		}
+		db, err = s.makeBeats(ctx, path)
+	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("heartbeats in %s: %w", path, err), db.Close())
+		return nil, fmt.Errorf("heartbeats in %s: %w", path, err)
 	}
 	return db, nil
+}
+
+// beatsReady reports whether the file can be used as it is.
+func (s *Store) beatsReady(ctx context.Context, db *sql.DB) bool {
+	var mode string
+	var beats int
+	err := s.patiently(ctx, func() error {
+		if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
+			return err
+		}
+		return db.QueryRowContext(ctx, "SELECT count(*) FROM beats").Scan(&beats) // all of it, which finds what is damaged
+	})
+	return err == nil && mode == "wal"
+}
+
+func (s *Store) makeBeats(ctx context.Context, path string) (*sql.DB, error) {
+	db, err := connect(path, 1, "synchronous(NORMAL)")
+	if err != nil {
+		return nil, err
+	}
+	err = s.patiently(ctx, func() error {
+		if err := writeAhead(ctx, db); err != nil {
+			return err
+		}
+		_, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS beats"+
+			" (worker BLOB PRIMARY KEY, at INTEGER NOT NULL, interval INTEGER NOT NULL) STRICT, WITHOUT ROWID")
+		if err == nil {
+			_, err = db.ExecContext(ctx, "SELECT count(*) FROM beats")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// setAside keeps a damaged file for whoever wants to know what befell it. What SQLite keeps beside it is of no use to anybody.
+func setAside(path string) error {
+	if err := os.Rename(path, path+".damaged"); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(path+"-wal"), os.RemoveAll(path+"-shm"))
 }
 
 // Beat implements store.Heart.
@@ -37,6 +97,11 @@ func (s *Store) Beat(ctx context.Context, b store.Beat) (time.Time, error) {
 	if b.First {
 		query = "INSERT INTO beats (at, interval, worker) VALUES (?, ?, ?)" +
 			" ON CONFLICT (worker) DO UPDATE SET at = excluded.at, interval = excluded.interval"
+	}
+	if !b.First {
+		if err := s.proofs.touch(b.Worker); err != nil {
+			return time.Time{}, fmt.Errorf("sqlite: beat of %s: %w", b.Worker, err)
+		}
 	}
 	var at time.Time
 	var beating int64

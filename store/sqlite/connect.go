@@ -53,13 +53,13 @@ type writer struct {
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
 	texts  map[bulkSize]string
-	pruned int // ids written since the last look for old ones
+	pruned int // ids written since the last look for old ones; at first, those of processes that ended before their look
 }
 
 func newWriter(path string, sync Synchronous) (*writer, error) {
 	db, err := connect(path, 1, "synchronous("+sync.String()+")",
 		fmt.Sprintf("cache_size(-%d)", cacheKiB), fmt.Sprintf("journal_size_limit(%d)", walBytes))
-	return &writer{db: db, texts: map[bulkSize]string{}}, err
+	return &writer{db: db, texts: map[bulkSize]string{}, pruned: pruneAtFirst / 2}, err
 }
 
 // ready makes sure that there is a connection.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
@@ -41,7 +42,8 @@ func isDamaged(err error) bool {
 
 // isFull tells that there was no room for a write. A quota shows as a failed write.
 func isFull(err error) bool {
-	return primary(code(err)) == lib.SQLITE_FULL || code(err) == lib.SQLITE_IOERR_WRITE
+	return primary(code(err)) == lib.SQLITE_FULL || code(err) == lib.SQLITE_IOERR_WRITE ||
+		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // classed gives an error of SQLite the class that callers branch on.

@@ -2,8 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"strings"
 
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
 	driver "modernc.org/sqlite"
 )
 
@@ -42,8 +45,8 @@ func (s *Store) Plan(query string) ([]string, error) {
 // HotQueries are the queries whose cost must not grow with what else is stored.
 func HotQueries() map[string]string {
 	queries := map[string]string{
-		"claims": claimsQuery, "due": dueQuery, "head": headQuery, "commit": commitQuery, "commits": commitsQuery, "events": eventsQuery,
-		"stream": streamQuery, "prune": pruneQuery,
+		"claims": claimsQuery, "due": dueQuery, "ends": endsQuery, "beyond": beyondQuery, "commit": commitQuery, "commits": commitsQuery, "events": eventsQuery,
+		"stream": streamQuery, "prune": pruneQuery, "oldest": oldestQuery, "dropped": droppedQuery,
 		"ids": selectIDs.text(8), "keys": selectKeys.text(8), "payloads": selectPayloads.text(8), "histories": selectHistories.text(8),
 		"free keys": deleteKeys.text(8),
 	}
@@ -55,4 +58,44 @@ func HotQueries() map[string]string {
 		queries["end of "+kind.String()] = t.deletes.text(8)
 	}
 	return queries
+}
+
+// Snapshot runs body in a reader's transaction and gives it a query.
+func (s *Store) Snapshot(ctx context.Context, body func(query func() error) error) error {
+	return s.snapshot(ctx, func(from source) error {
+		return body(func() error {
+			_, _, err := ends(from)
+			return err
+		})
+	})
+}
+
+// Reading is how many connections are reading.
+func (s *Store) Reading() int { return s.readers.Stats().InUse }
+
+// PageSizes is how many rows each page of messages has.
+func (s *Store) PageSizes(ctx context.Context, f store.RowFilter) (sizes []int) {
+	l := &listing{table: tables[events.KindMessage], filter: f}
+	for _, entity := range slices.SortedFunc(slices.Values(f.Entities), events.Entity.Compare) {
+		l.keys = append(l.keys, keyOf(entity))
+	}
+	for !l.done {
+		list, err := s.rowPage(ctx, l)
+		if err != nil {
+			return nil
+		}
+		sizes = append(sizes, len(list))
+	}
+	return sizes
+}
+
+// Classed is an error as callers see it.
+func Classed(err error) error { return classed(err) }
+
+// Waits reports whether somebody has taken over a wait for the turn that another caller of this goroutine began.
+func (s *Store) Waits() bool {
+	p := s.turn.pending
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wanted
 }

@@ -3,7 +3,9 @@ package sqlite_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/foundling-go/foundling/store"
@@ -102,5 +104,16 @@ func TestBytesPerEvent(t *testing.T) {
 		if each > float64(c.most) {
 			t.Errorf("batches of %d: %.1f bytes for each event, at most %d", c.batch, each, c.most)
 		}
+	}
+}
+
+func TestNoRoomForTheFilesBesideTheStore(t *testing.T) {
+	for _, err := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		if err := sqlite.Classed(&fs.PathError{Op: "mkdir", Path: "store.db-workers", Err: err}); !errors.Is(err, store.ErrFull) {
+			t.Errorf("error %v, want %v", err, store.ErrFull)
+		}
+	}
+	if err := sqlite.Classed(syscall.EACCES); errors.Is(err, store.ErrFull) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
@@ -12,7 +13,8 @@ import (
 type source func(r *record, found func() error, query string, args ...any) error
 
 const (
-	headQuery    = "SELECT seq FROM sqlite_sequence WHERE name = 'events'"
+	endsQuery    = "SELECT (SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'), (SELECT max(position) FROM events)"
+	beyondQuery  = "SELECT " + eventColumns + " FROM events WHERE position > ? ORDER BY position LIMIT 1"
 	commitQuery  = "SELECT " + commitColumns + " FROM commits WHERE first = ?"
 	eventsQuery  = "SELECT " + eventColumns + " FROM events WHERE position BETWEEN ? AND ? ORDER BY position"
 	aloneColumns = eventColumns + ", " + commitColumns
@@ -26,29 +28,45 @@ var (
 	streamQuery     = aloneQuery + " e.stream = ? AND e.position > ? ORDER BY e.position LIMIT ?"
 )
 
-// head is the position of the newest event that was ever written.
-func head(from source) (int64, error) {
-	var head int64
-	r := newRecord("seq")
-	err := from(r, func() error {
-		head = r.whole(0, 0, 1<<62)
-		return r.err
-	}, headQuery)
-	return head, err
+// ends is the position at which the log is said to end, which is that of the newest event that was ever written, and that of the last
+// event that is there.
+func ends(from source) (said, last int64, err error) {
+	r := newRecord("seq, last")
+	err = from(r, func() error {
+		if !r.null(0) {
+			said = r.whole(0, 0, math.MaxInt64)
+		}
+		if !r.null(1) {
+			last = r.whole(1, math.MinInt64, math.MaxInt64)
+		}
+		return damaged(events.Entity{}, "the end of the log", r.err)
+	}, endsQuery)
+	return said, last, err
 }
 
-// commitIDs looks up commit ids.
-func (w *writer) commitIDs(ids []any) (map[store.CommitID]int64, error) {
-	found := map[store.CommitID]int64{}
-	r := newRecord(idColumns)
-	err := w.selectAll(selectIDs, ids, r, func() error {
-		id := store.CommitID(r.array(0))
-		if found[id] = r.whole(1, 0, 1<<62); r.err != nil {
-			return fmt.Errorf("commit id %s: %w", id, r.err)
+// head is the position of the newest event that was ever written. Nobody may write behind it, nor believe that nothing is there, while
+// an event stands behind it.
+func head(from source) (int64, error) {
+	said, last, err := ends(from)
+	if err == nil && last > said {
+		err = beyond(from, said)
+	}
+	return said, err
+}
+
+// beyond is the error of the first event that stands behind the end of the log.
+func beyond(from source, end int64) error {
+	r := newRecord(eventColumns)
+	return from(r, func() error {
+		e, err := r.event()
+		if err == nil {
+			err = &events.Corrupt{
+				Entity: e.Entity, Version: e.Version, Position: e.Position,
+				Detail: fmt.Sprintf("it stands behind %d, where the log is said to end", end),
+			}
 		}
-		return nil
-	})
-	return found, err
+		return err
+	}, beyondQuery, end)
 }
 
 // receipt is that of an earlier commit.

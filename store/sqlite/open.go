@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,6 +21,7 @@ type Store struct {
 	clock func() time.Time
 	id    events.ID
 
+	file    *file
 	turn    *turn
 	writer  *writer // used by who has the turn
 	readers *sql.DB
@@ -41,7 +43,8 @@ var (
 )
 
 // Open opens the store in the file at path and makes it where it does not exist. A file that is no store, or is damaged beyond
-// reading, is store.ErrForeign; one of a newer version is store.ErrNewer. It waits for its turn among writers, until ctx ends.
+// reading, is store.ErrForeign; one of a newer version is store.ErrNewer. It waits for its turn among writers, until ctx ends, where
+// there is something to make or to migrate; to open a store of this version it waits for nobody.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w", err)
@@ -54,6 +57,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if s.clock == nil {
 		s.clock = time.Now
 	}
+	s.file = &file{path: path}
 	s.turn = newTurn(path+"-lock", s.closing)
 	s.proofs = newProofs(path + "-workers")
 	if err := s.open(ctx, o); err != nil {
@@ -86,29 +90,73 @@ func resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), err
 }
 
-// open prepares the files under the writers' lock, so that of several first openings one makes the store and the others find it.
+// open opens the files, and makes under the writers' lock what is not there, so that of several first openings one makes the store and
+// the others find it.
 func (s *Store) open(ctx context.Context, o Options) (err error) {
-	if err := s.turn.take(ctx); err != nil {
+	exists, err := s.file.look()
+	if err != nil {
 		return err
 	}
-	defer s.turn.give()
+	if !exists && o.MustExist {
+		return &fs.PathError{Op: "open", Path: s.path, Err: fs.ErrNotExist}
+	}
 	if s.writer, err = newWriter(s.path, o.Synchronous); err != nil {
 		return err
 	}
 	if s.readers, err = openReaders(s.path); err != nil {
 		return err
 	}
-	if s.id, err = prepare(ctx, s.writer.db); err != nil {
-		return err
+	ready := false
+	if exists {
+		if s.id, ready, err = s.find(ctx, o); err != nil {
+			return err
+		}
 	}
-	if s.beats, err = openBeats(ctx, s.path+"-beats"); err != nil {
+	if !ready {
+		if err := s.make(ctx); err != nil {
+			return err
+		}
+	}
+	if !exists {
+		if err := s.file.remember(); err != nil {
+			return err
+		}
+	}
+	if s.beats, err = s.openBeats(ctx); err != nil {
 		return err
 	}
 	s.hints = newHints(s)
-	if err := s.writer.prune(s.now(), pruneAtOpen); err != nil {
+	return s.sweepProofs(ctx)
+}
+
+// find gives the id of the store in a file that is there. It is false where something is to be made first.
+func (s *Store) find(ctx context.Context, o Options) (id events.ID, ready bool, err error) {
+	err = s.patiently(ctx, func() error {
+		version, err := inspect(ctx, s.readers)
+		if err != nil {
+			return err
+		}
+		if version == 0 && o.MustExist {
+			return fmt.Errorf("%w: no store was ever made in it", store.ErrForeign)
+		}
+		if version == SchemaVersion {
+			id, ready, err = complete(ctx, s.readers)
+		}
+		return err
+	})
+	return id, ready, err
+}
+
+// make makes the store, or what is missing of it.
+func (s *Store) make(ctx context.Context) error {
+	if err := s.turn.take(ctx); err != nil {
 		return err
 	}
-	return s.sweepProofs(ctx)
+	defer s.turn.give()
+	return s.patiently(ctx, func() (err error) {
+		s.id, err = prepare(ctx, s.writer.db)
+		return err
+	})
 }
 
 // now is the store's time.
@@ -137,7 +185,8 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// Close implements store.Store. Calls that wait for their turn fail with store.ErrClosed, those under way are waited for. Proofs of
+// Close implements store.Store. Calls that wait for their turn fail with store.ErrClosed, those under way are waited for. What was begun
+// of a wait in the kernel cannot be called off: a goroutine stays until the process that has the lock lets it go, and then ends. Proofs of
 // life that were not let go are let go: whoever attested must have stopped its worker before.
 func (s *Store) Close() error {
 	s.mu.Lock()

@@ -57,7 +57,7 @@ func TestOpenRefusesWhatIsNoStore(t *testing.T) {
 		{"a file that is no database", func(t *testing.T, path string) {
 			write(t, path, bytes.Repeat([]byte("never a database\n"), 1000))
 		}, store.ErrForeign, "not a database"},
-		{"a few bytes", func(t *testing.T, path string) { write(t, path, []byte("xy")) }, store.ErrForeign, "not a database"},
+		{"a few bytes", func(t *testing.T, path string) { write(t, path, []byte("xy")) }, store.ErrForeign, "it has 2 bytes"},
 		{"a truncated file", func(t *testing.T, path string) { truncate(t, path, 2) }, store.ErrForeign, "malformed"},
 		{"a file cut within its header", func(t *testing.T, path string) { write(t, path, read(t, path)[:90]) }, store.ErrForeign, "SQLite"},
 		{"another program's database", func(t *testing.T, path string) {

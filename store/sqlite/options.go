@@ -31,6 +31,9 @@ func (s Synchronous) String() string {
 type Options struct {
 	Clock       func() time.Time // the store's time; nil is time.Now. All processes of a store should have the same
 	Synchronous Synchronous
+	// MustExist has Open find a store and never make one: where there is no file that is fs.ErrNotExist, and one in which no store was ever
+	// made is store.ErrForeign. Neither is touched.
+	MustExist bool
 }
 
 func (o Options) validate() error {

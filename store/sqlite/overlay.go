@@ -14,8 +14,9 @@ import (
 type overlay struct {
 	w     *writer
 	trust trust
-	call  int // the number of the call that is being decided
 	head  int64
+
+	dropped time.Time // ids up to then were dropped
 
 	cells map[events.Entity]*cell
 	keys  map[store.Key]*keyCell
@@ -31,14 +32,13 @@ type overlay struct {
 
 // cell is an entity as the transaction has it.
 type cell struct {
-	entity  events.Entity
-	row     store.Row // where it is kept; with its payload where that was read or given
-	place   int64     // of a message: the position of its first event
-	kept    bool      // the entity has a row now
-	stored  bool      // its table has a row
-	dirty   bool
-	known   bool // it was looked up, so that no row means no row
-	changed int  // the call that changed it last
+	entity events.Entity
+	row    store.Row // where it is kept; with its payload where that was read or given
+	place  int64     // of a message: the position of its first event
+	kept   bool      // the entity has a row now
+	stored bool      // its table has a row
+	dirty  bool
+	known  bool // it was looked up, so that no row means no row
 
 	history []events.Recorded // of what has no row
 	told    bool              // history was read, and nothing came after
@@ -56,18 +56,20 @@ func newOverlay(w *writer, t trust) (*overlay, error) {
 		w: w, trust: t, cells: map[events.Entity]*cell{}, keys: map[store.Key]*keyCell{}, ids: map[store.CommitID]int64{},
 	}
 	var err error
-	o.head, err = head(w.query)
+	if o.head, err = head(w.query); err != nil {
+		return o, err
+	}
+	o.dropped, err = w.dropped()
 	return o, err
 }
 
 // decide runs one call. The error is the store's; a refused call is a receipt.
 func (o *overlay) decide(call *store.Call, now time.Time) (store.Receipt, error) {
-	o.call++
 	if first, used := o.ids[call.ID]; used {
 		return o.repeat(call.ID, first)
 	}
 	refused := store.Receipt{ID: call.ID}
-	if refused.Err = store.CheckID(call.ID, now); refused.Err != nil {
+	if refused.Err = checkID(call.ID, now, o.dropped); refused.Err != nil {
 		return refused, nil
 	}
 	changes, err := o.run(call, now)
@@ -124,13 +126,6 @@ func (o *overlay) check(changes store.Changes) error {
 		if version := c.version(); version != change.From {
 			return atFault{fmt.Errorf("change of %s from version %d, it has %d", change.Row.Entity, change.From, version)}
 		}
-		if change.From == 0 && len(change.Transitions) == 0 {
-			return atFault{fmt.Errorf("change of %s: it is new and has no event", change.Row.Entity)}
-		}
-		if c.changed == o.call {
-			return atFault{fmt.Errorf("change of %s: it stands twice in one call", change.Row.Entity)}
-		}
-		c.changed = o.call
 	}
 	for _, count := range changes.Counts {
 		c, err := o.cell(events.TopicEntity(count.Topic))

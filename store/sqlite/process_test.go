@@ -1,9 +1,11 @@
 package sqlite_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -116,6 +118,49 @@ func TestProofOfLifeEndsWithItsRelease(t *testing.T) {
 		t.Error("attested again after it was gone")
 	}
 	wantGone(t, s, worker, true)
+}
+
+func TestIncarnationEndsWhenItsProofIsTakenAway(t *testing.T) {
+	for name, take := range map[string]func(file string) error{
+		"removed": os.Remove,
+		"renamed": func(file string) error { return os.Rename(file, file+".old") },
+		"replaced": func(file string) error {
+			return errors.Join(os.Rename(file, file+".old"), os.WriteFile(file, nil, 0o644))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "store.db")
+			s := open(t, path, sqlite.Options{})
+			worker := uuid.Must(uuid.NewV7())
+			file := filepath.Join(path+"-workers", worker.String())
+			release, err := s.Attest(t.Context(), worker)
+			if err != nil {
+				t.Fatal(err)
+			}
+			beat := func(first bool) error {
+				_, err := s.Beat(t.Context(), store.Beat{Worker: worker, First: first, Interval: time.Second})
+				return err
+			}
+			day := time.Now().Add(-48 * time.Hour)
+			if err := errors.Join(beat(true), os.Chtimes(file, day, day), beat(false)); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(file)
+			if err != nil || time.Since(info.ModTime()) > time.Hour {
+				t.Errorf("the proof of a worker that beats looks old: %v, %v", info, err)
+			}
+			if err := take(file); err != nil {
+				t.Fatal(err)
+			}
+			if err := beat(false); !errors.Is(err, store.ErrNotBeating) || !strings.Contains(err.Error(), file) {
+				t.Errorf("error %v, want %v that names the proof", err, store.ErrNotBeating)
+			}
+			if err := release(); err != nil {
+				t.Fatal(err)
+			}
+			wantGone(t, s, worker, true) // so that what it held can be taken back
+		})
+	}
 }
 
 // wantGone ends the test unless the store says so of the worker.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -11,11 +12,13 @@ import (
 	"github.com/foundling-go/foundling/store"
 )
 
-// How much is read at a time: whole commits, until there are so many commits or so many events; or so many rows.
+// How much is read at a time: whole commits, until there are so many commits or so many events; or rows, until there are so many of them
+// or so many bytes of payloads.
 const (
 	pageCommits = 256
 	pageEvents  = 1000
 	pageRows    = 256
+	pageBytes   = 8 << 20
 )
 
 // Head implements store.Store.
@@ -104,9 +107,15 @@ const commitsQuery = "SELECT " + commitColumns + " FROM commits" +
 
 // readLog is the next commits. Positions have no gaps, and the newest that was ever written is known, so whatever was taken is missed.
 func readLog(from source, after int64) ([]events.Recorded, error) {
-	end, err := head(from)
-	if err != nil || after == end {
+	end, last, err := ends(from)
+	if err != nil {
 		return nil, err
+	}
+	if after == end && last > end {
+		return nil, beyond(from, end)
+	}
+	if after == end {
+		return nil, nil
 	}
 	if after > end {
 		return nil, &events.Corrupt{Position: after, Detail: fmt.Sprintf("it was read once, the log ends at %d now", end)}
@@ -125,7 +134,7 @@ func readLog(from source, after int64) ([]events.Recorded, error) {
 	case err != nil:
 		return list, err
 	case next > end+1:
-		return list, lost(from, end+1, fmt.Sprintf("it stands behind %d, where the log is said to end", end))
+		return list[:max(0, len(list)-int(next-end-1))], beyond(from, end)
 	case len(run) == len(commits) && len(run) < pageCommits && next <= end:
 		return list, lost(from, next, "its commit is missing")
 	case len(run) == 0:
@@ -208,9 +217,10 @@ func (s *Store) readOnce(ctx context.Context, body func(source) error) error {
 		rows, err := tx.QueryContext(ctx, query, args...)
 		return r.each(rows, err, found)
 	}
-	if err := body(from); err != nil {
-		_ = tx.Rollback() // nothing was written, and the first error is the one to tell
-		return err
+	err = body(from)
+	_ = tx.Rollback() // nothing was written; where ctx has ended, it was rolled back already
+	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return tx.Rollback()
+	return err
 }

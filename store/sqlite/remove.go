@@ -24,10 +24,16 @@ func Remove(path string) error {
 		return fmt.Errorf("sqlite: remove %s: somebody writes to it", path)
 	}
 	var errs []error
-	for _, suffix := range []string{"", "-wal", "-shm", "-beats", "-beats-wal", "-beats-shm", "-workers"} {
+	for _, suffix := range []string{"", "-wal", "-shm", "-beats", "-beats-wal", "-beats-shm", "-beats.damaged", "-workers"} {
 		errs = append(errs, os.RemoveAll(path+suffix))
 	}
-	errs = append(errs, turn.Unlock(), os.RemoveAll(path+"-lock"))
+	// Whoever waits for the lock must not take it for that of the next store at this path, so it goes while it is held. A system that
+	// keeps open files from being removed has it go afterwards.
+	early := os.Remove(path + "-lock")
+	errs = append(errs, turn.Unlock())
+	if early != nil {
+		errs = append(errs, os.RemoveAll(path+"-lock"))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("sqlite: remove %s: %w", path, err)
 	}

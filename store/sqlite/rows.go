@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -28,10 +29,8 @@ func (s *Store) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Row
 			if len(named) > 0 && len(keys) == 0 {
 				continue
 			}
-			for row, err := range s.rowsOf(ctx, &listing{table: tables[kind], filter: f, keys: keys}) {
-				if !yield(row, err) || err != nil {
-					return
-				}
+			if !s.rowsOf(ctx, &listing{table: tables[kind], filter: f, keys: keys}, yield) {
+				return
 			}
 		}
 	}
@@ -40,44 +39,76 @@ func (s *Store) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Row
 // ofMessages reports whether a filter can pass messages alone.
 func ofMessages(f store.RowFilter) bool { return f.Topic != "" || f.Worker != (events.ID{}) }
 
-// rowsOf yields the rows of one kind, a page at a time.
-func (s *Store) rowsOf(ctx context.Context, l *listing) iter.Seq2[store.Row, error] {
-	return func(yield func(store.Row, error) bool) {
-		for !l.done {
-			list, err := s.rowPage(ctx, l)
-			for _, row := range list {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			if err != nil {
-				l.done = true
-				yield(store.Row{}, fmt.Errorf("sqlite: rows: %w", err))
+// rowsOf yields the rows of one kind, a page at a time. It is false where nothing is to be yielded any more.
+func (s *Store) rowsOf(ctx context.Context, l *listing, yield func(store.Row, error) bool) bool {
+	for !l.done {
+		list, err := s.rowPage(ctx, l)
+		for _, item := range list {
+			if !yield(item.row, item.err) {
+				return false
 			}
 		}
+		if err != nil {
+			yield(store.Row{}, fmt.Errorf("sqlite: rows: %w", err))
+			return false
+		}
 	}
+	return true
 }
 
-// rowPage reads the next page.
-func (s *Store) rowPage(ctx context.Context, l *listing) (list []store.Row, err error) {
+// listed is a row, or what is wrong with it.
+type listed struct {
+	row store.Row
+	err error
+}
+
+// errPageFull ends the reading of a page before its last row.
+var errPageFull = errors.New("page is full")
+
+// rowPage reads the next page: so many rows, or so many bytes of payloads.
+func (s *Store) rowPage(ctx context.Context, l *listing) (list []listed, err error) {
 	query, columns, args := l.next()
 	r := newRecord(columns)
+	var last any
 	err = s.snapshot(ctx, func(from source) error {
 		list = nil
+		size := 0
 		return from(r, func() error {
-			row, err := l.table.row(r)
-			if err == nil && len(r.columns) > width(l.table.columns) {
-				row.Payload = r.payload(width(l.table.columns))
-				err = damaged(row.Entity, "its payload", r.err)
+			item := l.read(r)
+			list, last = append(list, item), r.values[l.table.keyAt()]
+			if item.row.Payload != nil {
+				size += len(item.row.Payload.Bytes)
 			}
-			if err == nil {
-				list = append(list, row)
+			if size >= pageBytes && len(list) < pageRows {
+				return errPageFull
 			}
-			return err
+			return nil
 		}, query, args...)
 	})
-	l.passed(list)
+	full := errors.Is(err, errPageFull)
+	if full {
+		err = nil
+	}
+	if isDamaged(err) {
+		err = &events.Corrupt{Detail: fmt.Sprintf("somewhere among the %s: %v", l.table.name, err)}
+	}
+	l.passed(len(list), last, full)
 	return list, err
+}
+
+// read is the row that was scanned.
+func (l *listing) read(r *record) listed {
+	row, err := l.table.row(r)
+	if err == nil && len(r.columns) > width(l.table.columns) {
+		row.Payload = r.payload(width(l.table.columns))
+		if r.err != nil {
+			err = &events.Corrupt{Entity: row.Entity, Version: row.Version, Detail: "its payload: " + r.err.Error()}
+		}
+	}
+	if err != nil {
+		return listed{err: fmt.Errorf("sqlite: rows: %w", err)}
+	}
+	return listed{row: row}
 }
 
 // listing is where a walk over the rows of one kind stands.
@@ -121,14 +152,15 @@ func (l *listing) next() (query, columns string, args []any) {
 	return query, columns, args
 }
 
-// passed steps behind a page.
-func (l *listing) passed(page []store.Row) {
-	if len(l.keys) > 0 {
-		l.keys = l.keys[min(len(l.keys), pageRows):]
-		l.done = len(l.keys) == 0
-		return
-	}
-	if l.done = len(page) < pageRows; !l.done {
-		l.after = keyOf(page[len(page)-1].Entity)
+// passed steps behind a page of n rows, the last of which has a key. full says that more may follow, however few they were.
+func (l *listing) passed(n int, last any, full bool) {
+	full = full || len(l.keys) == 0 && n == pageRows
+	switch {
+	case full:
+		l.after = last
+	case len(l.keys) > pageRows:
+		l.keys = l.keys[pageRows:]
+	default:
+		l.done = true
 	}
 }

@@ -26,6 +26,8 @@ const (
 	// applicationID marks a SQLite file as a store: "Fndl".
 	applicationID = 0x466e646c
 	versionTable  = "schema_versions"
+	wordsQuery    = "SELECT count(*) FROM words"
+	identityQuery = "SELECT value FROM meta WHERE name = 'store_id'"
 )
 
 // prepare makes sure that the file is a store of this schema and gives its id. Nothing is written to a file that is something else.
@@ -34,10 +36,6 @@ func prepare(ctx context.Context, db *sql.DB) (events.ID, error) {
 	version, err := inspect(ctx, db)
 	if err != nil {
 		return events.ID{}, err
-	}
-	if version > SchemaVersion {
-		return events.ID{}, fmt.Errorf("%w: it has schema version %d, this program knows versions up to %d",
-			store.ErrNewer, version, SchemaVersion)
 	}
 	if version == 0 {
 		err = begin(ctx, db)
@@ -57,13 +55,23 @@ func prepare(ctx context.Context, db *sql.DB) (events.ID, error) {
 	return identity(ctx, db)
 }
 
-// inspect is the schema version of the file, 0 where nothing is in it yet.
+// inspect is the schema version of the file, 0 where nothing is in it yet. One that is no store, or of a newer version, is an error.
 func inspect(ctx context.Context, db *sql.DB) (version int, err error) {
-	var application int64
-	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&application); err != nil {
+	tx, err := db.BeginTx(ctx, nil) // others may be making it
+	if err != nil {
 		return 0, err
 	}
-	tables, err := texts(ctx, db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name LIMIT 4")
+	version, err = inspectTx(ctx, tx)
+	_ = tx.Rollback() // nothing was written
+	return version, err
+}
+
+func inspectTx(ctx context.Context, tx *sql.Tx) (version int, err error) {
+	var application int64
+	if err := tx.QueryRowContext(ctx, "PRAGMA application_id").Scan(&application); err != nil {
+		return 0, err
+	}
+	tables, err := texts(ctx, tx, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name LIMIT 4")
 	if err != nil {
 		return 0, err
 	}
@@ -78,7 +86,10 @@ func inspect(ctx context.Context, db *sql.DB) (version int, err error) {
 	if len(tables) == 0 {
 		return 0, nil // the process that began to make it died
 	}
-	err = db.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versionTable+" WHERE is_applied = 1").Scan(&version)
+	err = tx.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versionTable+" WHERE is_applied = 1").Scan(&version)
+	if err == nil && version > SchemaVersion {
+		err = fmt.Errorf("%w: it has schema version %d, this program knows versions up to %d", store.ErrNewer, version, SchemaVersion)
+	}
 	return version, err
 }
 
@@ -90,6 +101,24 @@ func begin(ctx context.Context, db *sql.DB) error {
 	}
 	_, err := db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID))
 	return err
+}
+
+// complete reports whether nothing is to be made in a file of this schema, and gives the store's id.
+func complete(ctx context.Context, db *sql.DB) (id events.ID, ready bool, err error) {
+	var mode string
+	var words int
+	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
+		return id, false, err
+	}
+	if err := db.QueryRowContext(ctx, wordsQuery).Scan(&words); err != nil {
+		return id, false, err
+	}
+	list, err := texts(ctx, db, identityQuery)
+	if err != nil || mode != "wal" || words < len(vocabulary()) || len(list) == 0 {
+		return id, false, err
+	}
+	id, err = parseIdentity(list[0])
+	return id, err == nil, err
 }
 
 // writeAhead makes sure that the file has a write-ahead log.
@@ -125,7 +154,7 @@ func migrate(ctx context.Context, db *sql.DB, version int) error {
 func writeWords(ctx context.Context, db *sql.DB) error {
 	words := vocabulary()
 	var have int
-	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM words").Scan(&have); err != nil || have >= len(words) {
+	if err := db.QueryRowContext(ctx, wordsQuery).Scan(&have); err != nil || have >= len(words) {
 		return err
 	}
 	var values []string
@@ -163,8 +192,7 @@ func vocabulary() []word {
 
 // identity is the store's own id, drawn when it is made.
 func identity(ctx context.Context, db *sql.DB) (events.ID, error) {
-	const query = "SELECT value FROM meta WHERE name = 'store_id'"
-	list, err := texts(ctx, db, query)
+	list, err := texts(ctx, db, identityQuery)
 	if err == nil && len(list) == 0 {
 		list = []string{uuid.NewString()}
 		_, err = db.ExecContext(ctx, "INSERT INTO meta (name, value) VALUES ('store_id', ?)", list[0])
@@ -172,18 +200,27 @@ func identity(ctx context.Context, db *sql.DB) (events.ID, error) {
 	if err != nil {
 		return events.ID{}, err
 	}
-	id, err := uuid.Parse(list[0])
+	return parseIdentity(list[0])
+}
+
+func parseIdentity(text string) (events.ID, error) {
+	id, err := uuid.Parse(text)
 	if err != nil {
-		return events.ID{}, fmt.Errorf("%w: its store id %q: %w", store.ErrForeign, list[0], err)
+		return events.ID{}, fmt.Errorf("%w: its store id %q: %w", store.ErrForeign, text, err)
 	}
 	return id, nil
 }
 
+// querier is a database or a transaction of it.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
 // texts is the one column of a query's rows.
-func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
+func texts(ctx context.Context, from querier, query string) ([]string, error) {
 	var list []string
 	r := newRecord("text")
-	rows, err := db.QueryContext(ctx, query)
+	rows, err := from.QueryContext(ctx, query)
 	err = r.each(rows, err, func() error {
 		list = append(list, r.text(0))
 		return r.err

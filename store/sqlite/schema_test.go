@@ -83,6 +83,23 @@ func mintedNow(now time.Time) store.Call {
 	return call
 }
 
+func TestProofGoesWithItsWorkerBeforeItIsLetGo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	s := open(t, path, sqlite.Options{})
+	release, err := s.Attest(t.Context(), worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, calls.OperateWorker(origin(), fsm.OperateWorker{Worker: worker, Command: fsm.StartWorker{}}))
+	commit(t, s, calls.OperateWorker(origin(), fsm.OperateWorker{Worker: worker, Command: fsm.StopWorker{}}))
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := os.ReadDir(path + "-workers"); err != nil || len(list) > 0 {
+		t.Errorf("left: %v, %v", list, err)
+	}
+}
+
 func TestProofsGoWithTheirWorkers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s := open(t, path, sqlite.Options{})

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -61,6 +63,9 @@ func keyOf(e events.Entity) any {
 	return e.ID[:]
 }
 
+// keyAt is the place of the key among the columns.
+func (t *table) keyAt() int { return slices.Index(strings.Split(t.columns, ", "), t.key) }
+
 // row is the row that was scanned. An error names the entity.
 func (t *table) row(r *record) (store.Row, error) {
 	row := t.read(r)
@@ -71,6 +76,7 @@ func (t *table) row(r *record) (store.Row, error) {
 }
 
 func (r *record) message() store.Row {
+	r.place()
 	row := store.Row{
 		Entity: events.MessageEntity(r.array(1)), Version: r.version(2), State: r.state(3), Topic: r.text(4),
 		Priority: events.Priority(r.whole(5, math.MinInt8, math.MaxInt8)), DueAt: r.time(6), ClaimedAt: r.time(8),

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"syscall"
 
@@ -61,7 +62,35 @@ func (t *turn) give() {
 	<-t.seat
 }
 
+// lockFile locks the file that its path names. Whoever removes a store removes that file too: who waited for it then has the lock on a
+// file that nobody else will ever look at.
 func (t *turn) lockFile(ctx context.Context) error {
+	for {
+		if err := t.lockOne(ctx); err != nil {
+			return err
+		}
+		if names(t.path, t.lock) {
+			return nil
+		}
+		_ = t.lock.Unlock() // as in give
+		t.lock = nil
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// names reports whether a path leads to the file of a lock that is held.
+func names(path string, lock *flock.Flock) bool {
+	held, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(held, there)
+}
+
+func (t *turn) lockOne(ctx context.Context) error {
 	if t.pending != nil && !t.pending.want() {
 		t.pending = nil
 	}

@@ -70,12 +70,12 @@ func (o *overlay) selections(view *store.View, need *store.Need, now time.Time) 
 		if err := o.holdTopic(view, page.Topic); err != nil {
 			return err
 		}
-		if view.Uncounted[page.Topic], err = o.selected(nil, messageColumns, uncountedQuery, page.Topic, int64(page.N)); err != nil {
+		if view.Uncounted[page.Topic], err = o.selected(messageColumns, uncountedQuery, page.N, page.Topic); err != nil {
 			return err
 		}
 	}
 	for _, holder := range need.Claims {
-		view.Claims[holder.Worker], err = o.selected(nil, messageColumns, claimsQuery, holder.Worker[:], int64(holder.N))
+		view.Claims[holder.Worker], err = o.selected(messageColumns, claimsQuery, holder.N, holder.Worker[:])
 		if err != nil {
 			return err
 		}
@@ -113,40 +113,56 @@ func (o *overlay) holdTopic(view *store.View, topic string) error {
 // claimable is the first n due messages of a topic, one range per priority.
 func (o *overlay) claimable(page store.Page, now time.Time) ([]store.Row, error) {
 	var list []store.Row
-	var err error
 	for _, priority := range events.Priorities() {
-		left := int64(page.N - len(list))
+		left := page.N - len(list)
 		if left <= 0 {
 			break
 		}
-		list, err = o.selected(list, messageColumns+", salt, bytes", claimableQueries[priority], page.Topic, now.UnixMicro(), left)
+		more, err := o.selected(messageColumns+", salt, bytes", claimableQueries[priority], left, page.Topic, now.UnixMicro())
 		if err != nil {
 			return nil, err
 		}
+		list = append(list, more...)
 	}
 	return list, nil
 }
 
-// selected appends the messages of a query to a list. The tables must show what the transaction has changed of messages so far.
-func (o *overlay) selected(list []store.Row, columns, query string, args ...any) ([]store.Row, error) {
+// maxPassedOver is how many damaged rows a page passes over to find one that is not.
+const maxPassedOver = 1024
+
+// selected is the first n messages of a query whose last argument is how many rows it gives. Rows that are not what was written are
+// passed over, so that what stands behind them goes on; who reads them by themselves is told. The tables must show what the transaction
+// has changed of messages so far.
+func (o *overlay) selected(columns, query string, n int, args ...any) ([]store.Row, error) {
 	if err := o.flushRows(); err != nil {
 		return nil, err
 	}
 	r := newRecord(columns)
-	behind := width(messageColumns)
-	err := o.w.query(r, func() error {
-		c := o.found(tables[events.KindMessage], r)
-		if c.err != nil {
-			return c.err
-		}
-		if len(r.columns) > behind && c.row.Payload == nil {
-			// A payload that cannot be read is one that is not there: the message can be ended, and its topic goes on.
-			if payload := r.payload(behind); r.err == nil {
-				c.row.Payload = payload
+	for over := 0; ; over = max(4*over, 16) {
+		var list []store.Row
+		found, limit := 0, n+over
+		err := o.w.query(r, func() error {
+			found++
+			if c := o.found(tables[events.KindMessage], r); c.err == nil && len(list) < n {
+				c.paid(r)
+				list = append(list, c.row)
 			}
+			return nil
+		}, query, append(args[:len(args):len(args)], int64(limit))...)
+		if err != nil || len(list) == n || found < limit || over >= maxPassedOver {
+			return list, err
 		}
-		list = append(list, c.row)
-		return nil
-	}, query, args...)
-	return list, err
+	}
+}
+
+// paid takes in the payload behind a message's columns, where one was asked for. One that cannot be read is one that is not there: the
+// message can be ended, and its topic goes on.
+func (c *cell) paid(r *record) {
+	behind := width(messageColumns)
+	if len(r.columns) <= behind || c.row.Payload != nil {
+		return
+	}
+	if payload := r.payload(behind); r.err == nil {
+		c.row.Payload = payload
+	}
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -78,7 +76,14 @@ func (s *Store) Outcome(ctx context.Context, id store.CommitID) (store.Receipt, 
 			receipt, err = w.receipt(id, first)
 			return err
 		}
-		if err := store.CheckID(id, s.now()); err != nil || used {
+		if used {
+			return nil
+		}
+		dropped, err := w.dropped()
+		if err == nil {
+			err = checkID(id, s.now(), dropped)
+		}
+		if err != nil {
 			return err
 		}
 		return w.exec("INSERT INTO commit_ids (id, first) VALUES (?, 0)", id[:])
@@ -96,9 +101,12 @@ func (s *Store) transact(ctx context.Context, body func(*writer) error) (err err
 	}
 	defer s.calls.Done()
 	if err := s.turn.take(ctx); err != nil {
-		return err
+		return classed(err)
 	}
 	defer s.turn.give()
+	if err := s.file.check(); err != nil {
+		return err
+	}
 	if err := s.patiently(ctx, func() error { return s.writer.exec("BEGIN IMMEDIATE") }); err != nil {
 		return classed(err)
 	}
@@ -143,44 +151,4 @@ func (w *writer) rollback() error {
 		return w.drop()
 	}
 	return nil
-}
-
-// commitID looks up a commit id. Its first is 0 where it was given up.
-func (w *writer) commitID(id store.CommitID) (first int64, used bool, err error) {
-	ids, err := w.commitIDs([]any{id[:]})
-	first, used = ids[id]
-	return first, used, err
-}
-
-// How many old ids a look takes at most, and how many new ones there are between looks.
-const (
-	pruneAtOpen = 10_000
-	pruneEvery  = 64
-)
-
-const pruneQuery = "DELETE FROM commit_ids WHERE id IN (SELECT id FROM commit_ids WHERE id < ? ORDER BY id LIMIT ?)"
-
-// pruneSome takes old commit ids away twice as fast as new ones come.
-func (w *writer) pruneSome(now time.Time, added int) error {
-	if w.pruned += added; w.pruned < pruneEvery {
-		return nil
-	}
-	limit := 2 * w.pruned
-	w.pruned = 0
-	return w.prune(now, limit)
-}
-
-// prune takes away up to limit ids that were minted before the horizon. Their order is that of their time.
-func (w *writer) prune(now time.Time, limit int) error {
-	before := mintedAt(now.Add(-store.Horizon))
-	return w.exec(pruneQuery, before[:], int64(limit))
-}
-
-// mintedAt is the least UUIDv7 of a time.
-func mintedAt(t time.Time) (id events.ID) {
-	ms := max(t.UnixMilli(), 0)
-	for i := range 6 {
-		id[i] = byte(ms >> (40 - 8*i))
-	}
-	return id
 }

@@ -27,6 +27,8 @@ type bed struct {
 	s     store.Store
 	suite Suite
 
+	goods int // how often the topic of refuses was configured
+
 	mu    sync.Mutex
 	clock time.Time // of the store, where the suite turns it
 }

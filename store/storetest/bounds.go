@@ -110,6 +110,7 @@ func times() []sentence {
 			want(b, "claims", fmt.Sprint(ids(b.messages(view.Claims[worker]))), fmt.Sprint(claimed[:4]))
 		}},
 		{"an id that grew older than the horizon never runs as new", expiredByClock},
+		{"an id never runs twice, whichever way the clock is turned", turnedClock},
 		{"an id that was given up stays so for the horizon", func(b *bed) {
 			b = b.turned()
 			call := b.enqueueing(b.draft("mail"))
@@ -156,4 +157,36 @@ func expiredByClock(b *bed) {
 	} else {
 		b.ok(errors.Join(err, settled.Err))
 	}
+}
+
+// turnedClock has a clock that runs two days ahead for a while, in which the store believes that it may forget.
+func turnedClock(b *bed) {
+	b = b.turned()
+	used, void := b.enqueueing(b.draft("mail")), b.enqueueing(b.draft("mail"))
+	first := b.commit(used)
+	b.outcome(void.ID)
+	const ahead = 2 * store.Horizon
+	b.turn(ahead)
+	for range 200 {
+		b.enqueue("mail", 1)
+	}
+	b.turn(-ahead)
+	log := b.log(store.Filter{})
+	again := b.decide(used)[0]
+	if again.Err != nil {
+		b.is(again.Err, store.ErrExpired)
+	} else {
+		b.same("receipt", again.Events, first.Events)
+	}
+	if settled, committed, err := b.s.Outcome(b.ctx, used.ID); committed {
+		b.same("outcome", settled.Events, first.Events)
+	} else {
+		b.is(err, store.ErrExpired)
+	}
+	if err := b.decide(void)[0].Err; !errors.Is(err, store.ErrVoid) {
+		b.is(err, store.ErrExpired)
+	}
+	b.same("log", b.log(store.Filter{}), log)
+	b.turn(time.Millisecond)
+	b.enqueue("mail", 1) // what is minted from now on is new
 }

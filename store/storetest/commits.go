@@ -25,6 +25,12 @@ func commits() []sentence {
 		{"a later call sees what earlier ones changed", laterSeesEarlier},
 		{"a call is kept whole or not at all", wholeOrNothing},
 		{"a change of a version that has moved on is refused", movedOn},
+		{"a change of what is not there is refused", ofNothing},
+		{"a change of what has ended begins from its last version", ofTheEnded},
+		{"an entity that stands twice in one call refuses it", twiceInOne},
+		{"a count of a topic that has no row is refused", countOfNothing},
+		{"names that are empty or no UTF-8 are refused", badNames},
+		{"changes without an event are refused", eventless},
 		{"a Fn that panics refuses its call and harms no other", panicRefuses},
 		{"the engine keeps no slice of the calls", keepsNoSlice},
 		{"the caller owns what is returned", callerOwns},
@@ -46,6 +52,9 @@ func (b *bed) giving(list ...store.Change) store.Call {
 // change is an entity's change by some events. No engine asks whether they make sense.
 func change(e events.Entity, from int, list ...events.Event) store.Change {
 	c := store.Change{From: from, Row: store.Row{Entity: e, Version: from, State: events.Active, Fields: []byte("{}")}}
+	if e.Kind == events.KindMessage {
+		c.Row.Topic = "mail"
+	}
 	for _, event := range list {
 		t := events.Transition{Event: event, From: events.Active, To: events.Active}
 		if event.Type().Moves() {
@@ -188,6 +197,86 @@ func movedOn(b *bed) {
 	b.commit(b.completing(b.messages([]store.Row{b.row(events.MessageEntity(m.ID))})...))
 	gone, _ := calls.Settle(b.origin(), c, claim.Rows)
 	want(b, "settlement over a row that is gone", fmt.Sprint(types(b.commit(gone).Events)), "[message.refused]")
+}
+
+// refuses ends the test unless the changes refuse their call, and leave nothing, while another in the same Decide is kept.
+func (b *bed) refuses(what string, changes store.Changes) {
+	b.t.Helper()
+	kept := entities(b.kept(store.RowFilter{}))
+	good := b.giving(configured("good", b.goods))
+	bad := b.made(store.Need{}, func(store.View) (store.Changes, error) { return changes, nil })
+	receipts := b.decide(bad, good)
+	if receipts[0].Err == nil {
+		b.t.Fatalf("%s was kept: %v", what, receipts[0].Events)
+	}
+	b.ok(receipts[1].Err)
+	b.goods++
+	if kept = append(kept, events.TopicEntity("good")); b.goods > 1 {
+		kept = kept[:len(kept)-1]
+	}
+	slices.SortFunc(kept, events.Entity.Compare)
+	want(b, "rows after "+what, fmt.Sprint(entities(b.kept(store.RowFilter{}))), fmt.Sprint(kept))
+}
+
+func ofNothing(b *bed) {
+	message := change(events.MessageEntity(b.id()), 3, &events.MessageCompleted{})
+	b.refuses("a change of an unknown message", store.Changes{Rows: []store.Change{message}})
+	b.refuses("a change of an unknown topic", store.Changes{Rows: []store.Change{configured("none", 1)}})
+	b.refuses("a change of an unknown worker", store.Changes{
+		Rows: []store.Change{change(events.WorkerEntity(b.id()), 1, &events.WorkerStarted{})},
+	})
+}
+
+func ofTheEnded(b *bed) {
+	b.enqueue("mail", 1)
+	m := b.claim(b.id(), 1, "mail")[0]
+	b.commit(b.completing(m))
+	entity := events.MessageEntity(m.ID)
+	for _, from := range []int{0, 1, 2, 4} {
+		b.refuses(fmt.Sprintf("a change from version %d of 3", from), store.Changes{
+			Rows: []store.Change{change(entity, from, &events.MessageCompleted{})},
+		})
+	}
+	again := change(entity, 3, &events.MessageCompleted{})
+	again.Gone = true
+	b.commit(b.giving(again))
+}
+
+func twiceInOne(b *bed) {
+	b.refuses("one topic twice", store.Changes{Rows: []store.Change{configured("a", 0), configured("a", 0)}})
+	b.refuses("one topic twice, from where the first leaves it", store.Changes{Rows: []store.Change{configured("a", 0), configured("a", 1)}})
+}
+
+func countOfNothing(b *bed) {
+	b.refuses("a count of an unknown topic", store.Changes{
+		Rows: []store.Change{configured("a", 0)}, Counts: []store.Count{{Topic: "none", Delta: 1}},
+	})
+}
+
+func badNames(b *bed) {
+	for _, name := range []string{"", "\xff", "a\xc3"} {
+		of := change(events.MessageEntity(b.id()), 0, &events.MessageEnqueued{})
+		of.Row.Topic = name
+		b.refuses(fmt.Sprintf("topic %q", name), store.Changes{Rows: []store.Change{configured(name, 0)}})
+		b.refuses(fmt.Sprintf("a message of topic %q", name), store.Changes{Rows: []store.Change{of}})
+		for _, key := range []store.Key{{Topic: "a", Name: name}, {Topic: name, Name: "a"}} {
+			b.refuses(fmt.Sprintf("key %q", key), store.Changes{
+				Rows: []store.Change{configured("a", 0)}, Keys: []store.KeyChange{{Key: key, Row: store.KeyRow{Message: b.id()}}},
+			})
+		}
+	}
+}
+
+func eventless(b *bed) {
+	b.commit(b.giving(configured("a", 0)))
+	still := configured("a", 1)
+	still.Row.Version, still.Transitions = 1, nil
+	b.refuses("a row without an event", store.Changes{Rows: []store.Change{still}})
+	b.refuses("a new row without an event", store.Changes{Rows: []store.Change{change(events.TopicEntity("b"), 0)}})
+	b.refuses("a count without an event", store.Changes{Counts: []store.Count{{Topic: "a", Delta: 1}}})
+	b.refuses("a key without an event", store.Changes{
+		Keys: []store.KeyChange{{Key: store.Key{Topic: "a", Name: "k"}, Row: store.KeyRow{Message: b.id()}}},
+	})
 }
 
 func panicRefuses(b *bed) {
