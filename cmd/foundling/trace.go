@@ -146,7 +146,7 @@ func (t *tracing) head(b *strings.Builder, step projections.Entry, e *events.Mes
 	if e.Priority != events.Normal {
 		fmt.Fprintf(b, "  priority %s\n", e.Priority)
 	}
-	payload := "no longer kept beside the log"
+	payload := "not shown once the message has ended"
 	if t.payload != nil {
 		payload = quoted(t.payload.Bytes)
 	}
