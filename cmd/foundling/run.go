@@ -175,11 +175,14 @@ func (b *batch) work(ctx context.Context, template child.Template, runner *child
 	return b.conclude(context.WithoutCancel(ctx), out, tally, outcome{err: err, interrupted: stopping.Err() != nil, reading: reading})
 }
 
-// newWorker is the worker of this process: lines up to -j at once, and beside them the batch, this process's input and one more.
+// inputHands is how many inputs a process holds at once: its own, and those that were cut off.
+const inputHands = 8
+
+// newWorker is the worker of this process: lines up to -j at once, and beside them the batch and its inputs.
 func (b *batch) newWorker(c *commander, reading *reading, abortable foundling.Middleware) (*foundling.Worker, error) {
 	worker, err := foundling.NewWorker(b.client, foundling.WorkerOptions{
-		Concurrency:       b.plan.Jobs + 3,
-		PerTopic:          map[string]int{topicLines: b.plan.Jobs, topicBatch: 1, topicInput: 2},
+		Concurrency:       b.plan.Jobs + 1 + inputHands,
+		PerTopic:          map[string]int{topicLines: b.plan.Jobs, topicBatch: 1, topicInput: inputHands},
 		HeartbeatInterval: time.Second,
 		DrainTimeout:      foundling.None,
 	})

@@ -98,7 +98,7 @@ func (b *batch) prepare(ctx context.Context, f *runFlags, args []string) error {
 	var err error
 	// That a line failed is said by its COMMAND and at the end; what the library warns of otherwise would only be noise between them.
 	logger := slog.New(slog.NewTextHandler(b.app.stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	if b.client, err = foundling.NewClient(b.store, foundling.ClientOptions{Logger: logger}); err != nil {
+	if b.client, err = foundling.NewClient(b.store, foundling.ClientOptions{Logger: logger, Actor: thisProcess().actor()}); err != nil {
 		return err
 	}
 	own := foundling.TopicOptions{OrphanMaxAttempts: manyOrphanings}

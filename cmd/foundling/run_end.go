@@ -28,17 +28,17 @@ type outcome struct {
 
 // settle ends the messages of the batch and its inputs once no line is left, and reports whether that is done. The batch is completed
 // only when all inputs were read to their ends; otherwise it is given back, and whoever still reads goes on with it.
-func (b *batch) settle(ctx context.Context, now counted) (bool, error) {
+func (b *batch) settle(ctx context.Context, reading *reading, t *tally) (bool, error) {
 	inputs, err := b.openInputs(ctx)
 	if err != nil {
 		return false, err
 	}
 	for _, in := range inputs {
-		if in.id == b.input || b.reads && in.queued && !in.alive { // this worker's to complete, now that it has read its own to the end
+		if in.id == b.input || reading.cover(in, t) { // this worker's to complete, now that it has read its own to the end
 			return false, nil
 		}
 	}
-	if now.dead > 0 || len(inputs) > 0 {
+	if t.now().dead > 0 || len(inputs) > 0 {
 		b.giveBack()
 		return true, nil
 	}
@@ -191,7 +191,7 @@ func reasonWords(reason events.Reason) []string {
 // unread reports whether an input of the batch was not read to its end, and nobody is there to do it.
 func (b *batch) unread(ctx context.Context) (bool, error) {
 	inputs, err := b.openInputs(ctx)
-	lost := func(in openInput) bool { return in.id == b.input || !in.alive && !in.kept }
+	lost := func(in openInput) bool { return in.id == b.input || !in.alive }
 	return slices.ContainsFunc(inputs, lost), err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,8 +24,9 @@ type reading struct {
 	done  chan struct{}
 	fault error // set before done is closed: why not all of the input is in the batch
 
-	held    atomic.Bool  // this process holds its own input's message
+	known   atomic.Int64 // lines that the batch had before
 	tooLong atomic.Int64 // lines that were left out
+	cutOff  sync.Map     // *standing of inputs that were cut off, by the ids of their messages
 }
 
 // startReading reads the input until its end, or until ctx ends.
@@ -62,16 +64,18 @@ func (r *reading) err() error {
 }
 
 // hold is the handler of an input's message. It is completed when the input has been read to its end, and given back where it was not.
-// The input of a process that is gone is completed with this process's own, which stands for it.
+// One that was cut off is held too, and completed if this process's input is found to stand for it.
 func (r *reading) hold(ctx context.Context, m foundling.Message[process]) error {
-	if m.ID == r.batch.input {
-		r.held.Store(true)
-	} else if wait, err := r.leave(ctx, m); wait || err != nil { // what the store cannot tell now, it can tell later
-		return foundling.Snooze(inputPause)
+	read := r.done
+	if m.ID != r.batch.input {
+		if alive, err := r.reads(ctx, m); alive || err != nil { // what the store cannot tell now, it can tell later
+			return foundling.Snooze(inputPause)
+		}
+		read = r.stands(m.ID).done
 	}
 	select {
-	case <-r.done:
-		if r.fault == nil {
+	case <-read:
+		if r.err() == nil {
 			return nil
 		}
 	case <-r.batch.ending:
@@ -80,17 +84,35 @@ func (r *reading) hold(ctx context.Context, m foundling.Message[process]) error 
 	return foundling.Snooze(0)
 }
 
-// leave reports whether another process's input is to be left alone: because it lives, or because this one does not hold its own yet,
-// for which it needs one of its two hands.
-func (r *reading) leave(ctx context.Context, m foundling.Message[process]) (bool, error) {
-	if !r.held.Load() && !r.over() {
-		return true, nil
-	}
+// reads reports whether the process that an input's message names is alive, and so the one to hold it.
+func (r *reading) reads(ctx context.Context, m foundling.Message[process]) (bool, error) {
 	known, err := r.batch.peers(ctx)
 	if err != nil {
 		return false, err
 	}
 	return r.batch.isRead(ctx, reader{m.ID, m.Payload, m.EnqueuedAt}, known)
+}
+
+// cover reports whether this process's input, read to its end, stands for one that was cut off: it held as many lines that the batch had
+// before as the cut-off one had put there. Whoever holds the cut-off one completes it then.
+func (r *reading) cover(in openInput, t *tally) bool {
+	if r == nil || in.alive || r.known.Load() < int64(t.added[in.by.actor()]) {
+		return false
+	}
+	s := r.stands(in.id)
+	s.once.Do(func() { close(s.done) })
+	return true
+}
+
+// standing is told when this process's input stands for another one.
+type standing struct {
+	once sync.Once
+	done chan struct{}
+}
+
+func (r *reading) stands(id foundling.ID) *standing {
+	s, _ := r.cutOff.LoadOrStore(id, &standing{done: make(chan struct{})})
+	return s.(*standing)
 }
 
 // all makes a message of every line.
@@ -141,8 +163,13 @@ func (r *reading) keep(ctx context.Context, page [][]byte, tally *lines.Tally) e
 		drafts[i] = r.batch.lines.Draft(line, foundling.EnqueueOptions{ID: id})
 	}
 	for said := false; ; said = true {
-		_, err := r.batch.client.EnqueueMany(context.WithoutCancel(ctx), drafts...)
+		answers, err := r.batch.client.EnqueueMany(context.WithoutCancel(ctx), drafts...)
 		if err == nil {
+			for _, answer := range answers {
+				if answer.Known {
+					r.known.Add(1)
+				}
+			}
 			return nil
 		}
 		if !errors.Is(err, store.ErrFull) {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
@@ -305,5 +306,46 @@ func TestWhatIsTakenBackIsCountedInLines(t *testing.T) {
 	want := fmt.Sprintf(`(?m)^x: \d done · 3 were running in process %d, gone: taken back · \d waiting$`, cmd.Process.Pid)
 	if got.code != 0 || !regexp.MustCompile(want).MatchString(got.errout) {
 		t.Errorf("exit code %d, want %s\n%s", got.code, want, got.errout)
+	}
+}
+
+// TestAnotherInputDoesNotStandForOneThatWasCutOff kills a process in the middle of its input and gives the batch something else: the
+// cut-off input stays said until it is given again.
+func TestAnotherInputDoesNotStandForOneThatWasCutOff(t *testing.T) {
+	h := newHost(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := h.command(ctx, "run", "--batch", "x", "--", "sh", "-c", `echo "$1" >>"$2/ran"`, "sh", "{}", h.dir)
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(input, "a\nb\n"); err != nil { // and c to come, which never does
+		t.Fatal(err)
+	}
+	for len(numbers(t, filepath.Join(h.dir, "ran"))) < 2 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond) // polling a file: the child has no other way to say so
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	for _, step := range []struct {
+		input string
+		args  []string
+		code  int
+	}{
+		{"extra\n", []string{"run", "--batch", "x", "--", "true"}, exitFinding},
+		{"", []string{"run", "--resume", "x"}, exitFinding},
+		{"a\nb\nc\n", []string{"run", "--batch", "x", "--", "true"}, 0},
+		{"", []string{"run", "--resume", "x"}, 0},
+	} {
+		got := h.run(step.input, step.args...)
+		if said := strings.Contains(got.errout, "not read to its end"); got.code != step.code || said != (step.code != 0) {
+			t.Errorf("%q: exit code %d, want %d\n%s", step.args, got.code, step.code, got.errout)
+		}
 	}
 }

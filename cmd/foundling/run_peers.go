@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"syscall"
@@ -23,6 +24,9 @@ type process struct {
 	Host string `json:"host"`
 	PID  int    `json:"pid"`
 }
+
+// actor is how the log names the process as the one who asked.
+func (p process) actor() string { return fmt.Sprintf("%s:%d", p.Host, p.PID) }
 
 // thisProcess is how workers of this process are named in the log.
 func thisProcess() process {
@@ -104,10 +108,9 @@ func (b *batch) livePeer(ctx context.Context) (process, bool, error) {
 
 // openInput is an input of the batch that, as far as the store knows, was not read to its end.
 type openInput struct {
-	id     events.ID
-	alive  bool // the process that reads it is
-	queued bool // nobody holds it
-	kept   bool // a live process holds it: its own, or one whose input stands for it
+	id    events.ID
+	by    process // who reads it
+	alive bool    // that process is
 }
 
 // openInputs is every input of the batch that was not read to its end.
@@ -131,8 +134,7 @@ func (b *batch) openInputs(ctx context.Context) ([]openInput, error) {
 		if row.Payload != nil {
 			_ = json.Unmarshal(row.Payload.Bytes, &by) // damaged: then nobody is known to read it
 		}
-		holder, held := known[row.Worker]
-		in := openInput{id: m.ID, queued: row.State == events.Queued, kept: held && holder.life == living}
+		in := openInput{id: m.ID, by: by}
 		if in.alive, err = b.isRead(ctx, reader{m.ID, by, m.EnqueuedAt}, known); err != nil {
 			return nil, err
 		}

@@ -146,7 +146,7 @@ func (p *progress) look(ctx context.Context, reading *reading) (bool, error) {
 	if p.ended.IsZero() {
 		p.ended = time.Now()
 	}
-	settled, err := p.batch.settle(ctx, now)
+	settled, err := p.batch.settle(ctx, reading, p.tally)
 	return settled || time.Since(p.ended) > endWait, err
 }
 

@@ -20,6 +20,7 @@ type tally struct {
 	running map[events.Entity]openClaim  // the open claims of lines
 	workers map[foundling.ID]knownWorker // those that have not said that they ended
 
+	added  map[string]int // lines put into the batch, by who did
 	counts map[events.State]int
 	again  int         // completed at a later attempt since this process began
 	taken  map[int]int // lines that were given back since it was last asked, by the process that is gone
@@ -40,7 +41,7 @@ type knownWorker struct {
 func newTally(b *batch) *tally {
 	return &tally{
 		batch: b, others: map[events.Entity]bool{}, running: map[events.Entity]openClaim{}, workers: map[foundling.ID]knownWorker{},
-		counts: map[events.State]int{}, taken: map[int]int{},
+		added: map[string]int{}, counts: map[events.State]int{}, taken: map[int]int{},
 	}
 }
 
@@ -85,7 +86,9 @@ func (t *tally) count(r events.Recorded) {
 	case *events.WorkerStopped:
 		delete(t.workers, r.Entity.ID)
 	case *events.MessageEnqueued:
-		if e.Topic != topicLines {
+		if e.Topic == topicLines {
+			t.added[r.Commit.Command.Actor]++
+		} else {
 			t.others[r.Entity] = true
 		}
 	}
