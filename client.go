@@ -113,13 +113,6 @@ func (c *Client) mint(ctx context.Context) (ID, error) {
 	return c.source.ID(now)
 }
 
-// mintBounded is mint where nothing else bounds it.
-func (c *Client) mintBounded(ctx context.Context) (ID, error) {
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	return c.mint(ctx)
-}
-
 // decide commits one call and settles its outcome: the receipt of a commit that happened, or an error after which it has not. Only
 // where the store stays out of reach until the time is up is it ErrUnknown.
 func (c *Client) decide(ctx context.Context, prepare func(calls.Origin) store.Call) (store.Receipt, error) {

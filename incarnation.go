@@ -47,7 +47,9 @@ func runIncarnation(ctx context.Context, w *Worker) error {
 	}
 	// What a start has begun and what a stop has to write must not end with the context that asked for it.
 	writing := context.WithoutCancel(ctx)
-	id, err := w.client.mintBounded(writing)
+	bounded, cancel := w.client.within(writing)
+	id, err := w.client.mint(bounded)
+	cancel()
 	if err != nil {
 		return fmt.Errorf("run worker: %w", err)
 	}
@@ -154,11 +156,14 @@ func (inc *incarnation) introduce(ctx context.Context) error {
 	for _, name := range inc.names {
 		inc.client.topics.learn(name)
 		declared := inc.handlers[name].start.Limit
+		if declared == 0 { // it declares nothing that the store could contradict
+			continue
+		}
 		t, err := inc.client.topic(ctx, name)
 		if err != nil {
 			return err
 		}
-		if declared != 0 && t.Limit != declared {
+		if t.Limit != declared {
 			inc.log.WarnContext(ctx, "topic has another limit than this worker's code declares; ConfigureTopic changes it",
 				"topic", name, "limit", t.Limit, "declared", declared)
 		}

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
@@ -313,26 +312,7 @@ func TestWhatIsTakenBackIsCountedInLines(t *testing.T) {
 // cut-off input stays said until it is given again.
 func TestAnotherInputDoesNotStandForOneThatWasCutOff(t *testing.T) {
 	h := newHost(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	cmd := h.command(ctx, "run", "--batch", "x", "--", "sh", "-c", `echo "$1" >>"$2/ran"`, "sh", "{}", h.dir)
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(input, "a\nb\n"); err != nil { // and c to come, which never does
-		t.Fatal(err)
-	}
-	for len(numbers(t, filepath.Join(h.dir, "ran"))) < 2 && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond) // polling a file: the child has no other way to say so
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
+	h.cutOff("x")
 	for _, step := range []struct {
 		input string
 		args  []string

@@ -309,28 +309,34 @@ func TestASecondInterruptAborts(t *testing.T) {
 	}
 }
 
-func TestAnInputThatWasCutOffIsSaidAtTheEnd(t *testing.T) {
-	h := newHost(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+// cutOff kills a run of a batch in the middle of its input: lines a and b have run, and c to come never does.
+func (h *host) cutOff(batch string) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), 30*time.Second)
 	defer cancel()
-	cmd := h.command(ctx, "run", "--batch", "x", "--", "sh", "-c", `echo "$1" >>"$2/ran"; touch "$2/ready"`, "sh", "{}", h.dir)
+	cmd := h.command(ctx, "run", "--batch", batch, "--", "sh", "-c", `echo "$1" >>"$2/ran"`, "sh", "{}", h.dir)
 	input, err := cmd.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	if _, err := io.WriteString(input, "a\nb\n"); err != nil { // and more to come, which never does
-		t.Fatal(err)
+	if _, err := io.WriteString(input, "a\nb\n"); err != nil {
+		h.t.Fatal(err)
 	}
-	for len(numbers(t, filepath.Join(h.dir, "ran"))) < 2 && ctx.Err() == nil {
+	for len(numbers(h.t, filepath.Join(h.dir, "ran"))) < 2 && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond) // polling a file: the child has no other way to say so
 	}
 	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	_ = cmd.Wait()
+}
+
+func TestAnInputThatWasCutOffIsSaidAtTheEnd(t *testing.T) {
+	h := newHost(t)
+	h.cutOff("x")
 	got := h.run("", "run", "--resume", "x")
 	if got.code != exitFinding || !strings.Contains(got.errout, "not read to its end") {
 		t.Errorf("resume: exit code %d\n%s", got.code, got.errout)
