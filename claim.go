@@ -2,6 +2,7 @@ package foundling
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -22,16 +23,16 @@ func (inc *incarnation) claimLoop(ctx context.Context) {
 	defer poll.Stop()
 	pace := retryPace() // of claims that fail
 	for ctx.Err() == nil {
-		if command := inc.asks(); len(command.Asks) > 0 {
-			n, err := inc.claim(ctx, command)
+		if command := inc.asks(); len(command.Asks) > 0 && inc.fresh() {
+			more, err := inc.claim(ctx, command)
 			if err != nil && ctx.Err() == nil {
 				inc.log.ErrorContext(ctx, "claim failed", "error", err)
 				sleep(ctx, pace.NextBackOff())
 				continue
 			}
 			pace.Reset()
-			if n == command.Most && err == nil {
-				continue // there may be more than there were slots
+			if more && err == nil {
+				continue
 			}
 		}
 		poll.Reset(inc.opts.PollInterval)
@@ -70,29 +71,44 @@ func (inc *incarnation) asks() fsm.Claim {
 	return command
 }
 
-// claim carries out a claim and begins the handlers of what it granted.
-func (inc *incarnation) claim(ctx context.Context, command fsm.Claim) (int, error) {
+// claim carries out a claim and begins the handlers of what it granted. There may be more where it granted as much as there were slots for,
+// or looked at messages whose locks are taken.
+func (inc *incarnation) claim(ctx context.Context, command fsm.Claim) (more bool, err error) {
+	inc.underWay(&inc.asked)
+	defer inc.underWay(&inc.answered)
 	// A claim that is under way when the worker stops is taken to its end, so that nobody has to find out what became of it.
 	receipt, err := inc.client.decide(context.WithoutCancel(ctx), func(o calls.Origin) store.Call {
 		return calls.Claim(o, command)
 	})
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	rows, err := inc.claimedRows(ctx, receipt)
 	if err != nil {
-		return 0, err // what it holds without knowing it, reconciling gives back
+		return false, err // what it holds without knowing it, reconciling gives back
 	}
 	for _, row := range rows {
-		inc.begin(ctx, row)
+		inc.start(ctx, row)
 	}
-	return len(rows), nil
+	for _, r := range receipt.Events {
+		if t := r.Event.Type(); t == events.TypeMessageBlocked || t == events.TypeMessageDiscarded {
+			return true, nil
+		}
+	}
+	return len(rows) == command.Most, nil
+}
+
+// underWay counts a claim that is sent, or answered.
+func (inc *incarnation) underWay(n *int) {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	*n++
 }
 
 // claimedRows is the messages that a claim granted. Those of a commit whose answer was lost are read again.
 func (inc *incarnation) claimedRows(ctx context.Context, receipt store.Receipt) ([]store.Row, error) {
 	if len(receipt.Rows) > 0 || len(receipt.Events) == 0 {
-		return receipt.Rows, nil
+		return slices.DeleteFunc(receipt.Rows, func(row store.Row) bool { return row.Worker != inc.id }), nil
 	}
 	f := store.RowFilter{Payloads: true}
 	tokens := map[events.Entity]Token{}
@@ -101,6 +117,9 @@ func (inc *incarnation) claimedRows(ctx context.Context, receipt store.Receipt) 
 			f.Entities = append(f.Entities, r.Entity)
 			tokens[r.Entity] = claimed.Token
 		}
+	}
+	if len(tokens) == 0 {
+		return nil, nil
 	}
 	var rows []store.Row
 	ctx, cancel := inc.client.within(context.WithoutCancel(ctx))
@@ -120,8 +139,8 @@ func (inc *incarnation) claimedRows(ctx context.Context, receipt store.Receipt) 
 	return rows, nil
 }
 
-// begin starts the handler of a claimed message, or gives the message back where the worker stops in between.
-func (inc *incarnation) begin(ctx context.Context, row store.Row) {
+// start begins the handler of a claimed message, or gives the message back where the worker stops in between.
+func (inc *incarnation) start(ctx context.Context, row store.Row) {
 	d, err := newDelivery(row)
 	if d.message.ID == (ID{}) {
 		inc.log.ErrorContext(ctx, "claimed message cannot be read", "message", row.Entity.ID, "error", err)
@@ -129,13 +148,13 @@ func (inc *incarnation) begin(ctx context.Context, row store.Row) {
 	}
 	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	inc.mu.Lock()
-	inc.claims[d.message.ID] = &claim{delivery: d, cancel: cancel}
+	inc.claims[d.hold()] = &claim{delivery: d, cancel: cancel}
 	inc.mu.Unlock()
 	switch {
 	case err != nil: // it can never be handled as it is
 		inc.finish(d, fsm.DeadLetterMessage{Token: d.message.Token, Error: errorText(err.Error())})
 		cancel(nil)
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || inc.fenced():
 		inc.finish(d, fsm.ReleaseMessage{Token: d.message.Token, Reason: events.ReasonReleased})
 		cancel(nil)
 	default:
@@ -176,7 +195,7 @@ func (inc *incarnation) judge(ctx context.Context, d delivery, err error) {
 // finish queues a result to be settled.
 func (inc *incarnation) finish(d delivery, command fsm.MessageCommand) {
 	inc.mu.Lock()
-	inc.results = append(inc.results, result{id: d.message.ID, row: d.row, command: command})
+	inc.results = append(inc.results, result{hold: d.hold(), row: d.row, command: command})
 	inc.mu.Unlock()
 	hint(inc.arrived)
 }

@@ -34,6 +34,15 @@ const (
 	Low    = events.Low
 )
 
+// LockPolicy says what becomes of a message that finds its lock taken at its turn.
+type LockPolicy = events.LockPolicy
+
+// The policies. The zero waits.
+const (
+	WaitForLock  = events.WaitForLock
+	SkipIfLocked = events.SkipIfLocked // discarded; one that was claimed before waits all the same
+)
+
 // None says "none" where zero says "the default".
 const None time.Duration = -1
 

@@ -82,7 +82,7 @@ func (c *Client) prepare(ctx context.Context, drafts []Draft) (fsm.Enqueue, []st
 		}
 		command.Drafts[i] = fsm.Draft{ID: id, Given: d.opts.ID != ID{}, EnqueueMessage: fsm.EnqueueMessage{
 			Topic: d.topic, DueAt: d.opts.At, Delay: d.opts.Delay, Priority: d.opts.Priority,
-			Key: d.opts.Key, UniqueFor: d.opts.UniqueFor, Limits: d.limits(),
+			Key: d.opts.Key, UniqueFor: d.opts.UniqueFor, Limits: d.limits(), Lock: d.opts.Lock, OnLocked: d.opts.OnLocked,
 			Payload: events.Facts{Size: len(bytes), Codec: codec, Commitment: events.Commitment(payloads[i].Salt, bytes)},
 		}}
 		if !c.topics.known(d.topic) {

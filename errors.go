@@ -28,6 +28,8 @@ var (
 	ErrTimeout = errors.New("handler timed out")
 	// ErrStopping : the worker stops and has waited long enough. The message is given back, no attempt spent.
 	ErrStopping = errors.New("worker is stopping")
+	// ErrFenced : the worker could not say for too long that it lives, so that another one may be given the message soon. It is given back.
+	ErrFenced = errors.New("worker's heartbeats do not come through")
 	// ErrClaimLost : the message is no longer this handler's. What it returns will be refused.
 	ErrClaimLost = errors.New("claim was lost")
 )

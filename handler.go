@@ -21,6 +21,8 @@ type Message[T any] struct {
 	Attempt    int // claims ever made of it, this one included
 	Token      Token
 	Key        string
+	Lock       string // that it holds while it is handled; empty is none
+	LockToken  Token  // of that lock: for what the lock protects, as Token is for what the message writes
 	EnqueuedAt time.Time
 }
 
@@ -42,6 +44,8 @@ type delivery struct {
 	row     store.Row
 }
 
+func (d delivery) hold() hold { return hold{d.message.ID, d.message.Token} }
+
 // newDelivery reads a claimed row.
 func newDelivery(row store.Row) (delivery, error) {
 	m, err := calls.Message(row)
@@ -49,7 +53,8 @@ func newDelivery(row store.Row) (delivery, error) {
 		return delivery{}, err
 	}
 	d := delivery{row: row, codec: m.Payload.Codec, timeout: m.Limits.Timeout, message: Message[[]byte]{
-		ID: m.ID, Topic: m.Topic, Attempt: m.Attempts, Token: m.Token, Key: m.Key, EnqueuedAt: m.EnqueuedAt,
+		ID: m.ID, Topic: m.Topic, Attempt: m.Attempts, Token: m.Token, Key: m.Key,
+		Lock: m.Lock, LockToken: m.LockToken, EnqueuedAt: m.EnqueuedAt,
 	}}
 	if row.Payload == nil {
 		return d, fmt.Errorf("message %s: its payload is not in the store", m.ID)
@@ -69,7 +74,7 @@ func (t Topic[T]) Handle(w *Worker, handle func(context.Context, Message[T]) err
 	run := func(ctx context.Context, d delivery) error {
 		m := Message[T]{
 			ID: d.message.ID, Topic: d.message.Topic, Attempt: d.message.Attempt, Token: d.message.Token,
-			Key: d.message.Key, EnqueuedAt: d.message.EnqueuedAt,
+			Key: d.message.Key, Lock: d.message.Lock, LockToken: d.message.LockToken, EnqueuedAt: d.message.EnqueuedAt,
 		}
 		if err := decode(codec, d.codec, d.message.Payload, &m.Payload); err != nil {
 			return err
@@ -115,7 +120,7 @@ func verdict(ctx context.Context, d delivery, err error, jitter int) fsm.Message
 		return fsm.CancelMessage{Token: token, Detail: errorText(cancel.reason)}
 	case errors.As(err, &dead):
 		return fsm.DeadLetterMessage{Token: token, Error: errorText(dead.err.Error())}
-	case errors.Is(cause, ErrStopping) || errors.Is(cause, ErrClaimLost):
+	case errors.Is(cause, ErrStopping) || errors.Is(cause, ErrClaimLost) || errors.Is(cause, ErrFenced):
 		return fsm.ReleaseMessage{Token: token, Reason: events.ReasonReleased}
 	case errors.Is(cause, ErrTimeout):
 		err = fmt.Errorf("%w after %s: %w", ErrTimeout, d.timeout, err)

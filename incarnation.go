@@ -22,22 +22,46 @@ type incarnation struct {
 	log      *slog.Logger
 	names    []string // its topics
 	provable bool     // the engine can prove deaths, and this incarnation's own
+	pulse    pulse    // what is known of its own heartbeats
 
 	mu       sync.Mutex
-	claims   map[ID]*claim // what it runs or has still to settle
-	results  []result      // ended, not settled yet
-	unknown  map[ID]int    // claims of the last reading that nobody ran, by how many readings said so
-	released int           // claims given back
+	claims   map[hold]*claim // what it runs or has still to settle
+	results  []result        // ended, not settled yet
+	unknown  strays          // claims and permits of the last reading that no handler of this worker goes with
+	released int             // claims given back
+	asked    int             // claims that were sent
+	answered int             // those of them whose messages are among claims by now, or that came to nothing
 
 	freed    chan struct{} // a hint that a slot came free
 	arrived  chan struct{} // a hint that a result waits
+	missed   chan struct{} // a hint that the worker was silent for so long that others may have acted on it
 	handling sync.WaitGroup
+}
+
+// hold names a claim. A message that was taken back may come again to the worker whose first handler of it still runs.
+type hold struct {
+	message ID
+	token   Token
 }
 
 // claim is one message in this worker's hands.
 type claim struct {
 	delivery delivery
 	cancel   context.CancelCauseFunc
+}
+
+// newIncarnation is a worker under a new id, which nobody knows yet.
+func newIncarnation(ctx context.Context, w *Worker) (*incarnation, error) {
+	bounded, cancel := w.client.within(ctx)
+	defer cancel()
+	id, err := w.client.mint(bounded)
+	if err != nil {
+		return nil, err
+	}
+	return &incarnation{
+		Worker: w, id: id, log: w.log.With("worker", id), names: w.topics(), claims: map[hold]*claim{},
+		freed: make(chan struct{}, 1), arrived: make(chan struct{}, 1), missed: make(chan struct{}, 1),
+	}, nil
 }
 
 // runIncarnation is the life of a worker under a new id.
@@ -47,27 +71,21 @@ func runIncarnation(ctx context.Context, w *Worker) error {
 	}
 	// What a start has begun and what a stop has to write must not end with the context that asked for it.
 	writing := context.WithoutCancel(ctx)
-	bounded, cancel := w.client.within(writing)
-	id, err := w.client.mint(bounded)
-	cancel()
+	inc, err := newIncarnation(writing, w)
 	if err != nil {
-		return fmt.Errorf("run worker: %w", err)
+		return fmt.Errorf("run worker: %w", &startError{err})
 	}
-	inc := &incarnation{
-		Worker: w, id: id, log: w.log.With("worker", id), names: w.topics(), claims: map[ID]*claim{},
-		freed: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
-	}
-	begun, leave, err := inc.enter(writing)
+	leave, err := inc.enter(writing)
 	if err != nil {
-		return fmt.Errorf("run worker %s: %w", id, err)
+		return fmt.Errorf("run worker %s: %w", inc.id, &startError{err})
 	}
 	defer leave()
-	return inc.live(ctx, begun)
+	return inc.live(ctx)
 }
 
 // live claims until ctx ends or the incarnation is over, then drains. Its heart, its upkeep and its settling go on while it drains: the
 // tokens of what it holds are good until the store says otherwise.
-func (inc *incarnation) live(ctx context.Context, begun time.Time) error {
+func (inc *incarnation) live(ctx context.Context) error {
 	writing := context.WithoutCancel(ctx)
 	life, end := context.WithCancel(writing)
 	defer end()
@@ -77,8 +95,10 @@ func (inc *incarnation) live(ctx context.Context, begun time.Time) error {
 	var over error // why the incarnation cannot go on
 	tasks.Go(func() { inc.settleLoop(life) })
 	tasks.Go(func() { inc.upkeepLoop(life) })
+	tasks.Go(func() { inc.beatLoop(life) })
+	tasks.Go(func() { inc.fenceLoop(life) })
 	tasks.Go(func() {
-		if over = inc.heartLoop(life, begun); over != nil {
+		if over = inc.heartLoop(life); over != nil {
 			stopClaiming()
 			inc.cancelAll(ErrClaimLost)
 		}
@@ -95,16 +115,15 @@ func (inc *incarnation) live(ctx context.Context, begun time.Time) error {
 	return errors.Join(over, inc.stop(writing))
 }
 
-// enter makes the incarnation known: its proof of life first, then its first heartbeat, then its event. begun is the time of the
-// heartbeat, where the engine keeps them.
-func (inc *incarnation) enter(ctx context.Context) (begun time.Time, leave func(), err error) {
+// enter makes the incarnation known: its proof of life first, then its first heartbeat, then its event.
+func (inc *incarnation) enter(ctx context.Context) (leave func(), err error) {
 	release := func() error { return nil }
 	if watcher, ok := store.As[store.ProcessWatcher](inc.client.store); ok {
 		bounded, cancel := inc.client.within(ctx)
 		held, err := watcher.Attest(bounded, inc.id)
 		cancel()
 		if err != nil && !errors.Is(err, store.ErrNoProof) {
-			return begun, nil, err
+			return nil, err
 		}
 		if inc.provable = err == nil; inc.provable {
 			release = held
@@ -115,34 +134,41 @@ func (inc *incarnation) enter(ctx context.Context) (begun time.Time, leave func(
 			inc.log.Warn("worker's proof of life was not let go", "error", err)
 		}
 	}
+	if err := inc.begin(ctx); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
+}
+
+// begin sends the first heartbeat, and says what the worker is.
+func (inc *incarnation) begin(ctx context.Context) error {
 	if heart, ok := store.As[store.Heart](inc.client.store); ok {
-		bounded, cancel := inc.client.within(ctx)
-		begun, err = heart.Beat(bounded, store.Beat{Worker: inc.id, First: true, Interval: inc.opts.HeartbeatInterval})
-		cancel()
-		if err != nil {
-			leave()
-			return begun, nil, err
+		if err := inc.beat(ctx, heart, firstBeat); err != nil {
+			return err
 		}
 	}
 	host, _ := os.Hostname() // a worker without a host name is still a worker
 	started := events.WorkerStarted{
 		Host: host, PID: os.Getpid(), Version: inc.opts.Program, Topics: inc.names,
 		Concurrency: inc.opts.Concurrency, HeartbeatInterval: inc.opts.HeartbeatInterval, Proof: inc.provable,
+		FenceAfter: max(inc.opts.FenceAfter, 0),
+	}
+	for _, name := range inc.names {
+		started.Limits = append(started.Limits, inc.handlers[name].start.Limit)
 	}
 	if _, err := inc.operate(ctx, fsm.StartWorker{Started: started}); err != nil {
-		leave()
-		return begun, nil, err
+		return err
 	}
-	if err := inc.introduce(ctx); err != nil {
-		leave()
-		return begun, nil, err
-	}
-	return begun, leave, nil
+	return inc.introduce(ctx)
 }
 
 // introduce makes the worker's topics known that nobody has seen yet, with what the code says they start with. A topic that has another
 // limit keeps it: two deploys must not fight over it.
 func (inc *incarnation) introduce(ctx context.Context) error {
+	if len(inc.names) == 0 {
+		return nil // it only sweeps
+	}
 	command := fsm.Enqueue{Topics: map[string]fsm.TopicStart{}}
 	for _, topic := range inc.names {
 		command.Topics[topic] = fsm.TopicStart{Limit: inc.handlers[topic].start.Limit}
@@ -211,6 +237,21 @@ func (inc *incarnation) cancelAll(cause error) {
 	for _, c := range inc.claims {
 		c.cancel(cause)
 	}
+}
+
+// fenceAll ends the contexts of the running handlers that are to be fenced, and says how many it ended and how many go on.
+func (inc *incarnation) fenceAll() (ended, warned int) {
+	inc.mu.Lock()
+	defer inc.mu.Unlock()
+	for _, c := range inc.claims {
+		if inc.handlers[c.delivery.message.Topic].start.Fence == FenceWarns {
+			warned++
+			continue
+		}
+		ended++
+		c.cancel(ErrFenced)
+	}
+	return ended, warned
 }
 
 // drain waits for the running handlers, and ends their contexts when they take too long.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
@@ -14,43 +16,135 @@ import (
 // countPage is how many claims one commit counts after a limit was set.
 const countPage = 500
 
-// Cancel ends messages that are no longer wanted, also one that is being handled: its handler's context ends and its result is refused.
-// The reason goes into the log. Messages that have ended already are refused, joined into the error; the others are done.
+// Cancel ends messages that are no longer wanted, also one that is being handled: its handler's context ends and its result is refused. Its lock
+// stays taken until that handler has ended. The reason goes into the log. Messages that have ended already are refused, joined into the
+// error; the others are done.
 func (c *Client) Cancel(ctx context.Context, reason string, ids ...ID) error {
-	return c.operate(ctx, fsm.CancelMessage{By: c.opts.Actor, Detail: errorText(reason)}, ids)
+	return c.operate(ctx, fsm.Operate{IDs: ids, Command: fsm.CancelMessage{By: c.opts.Actor, Detail: errorText(reason)}})
+}
+
+// RequeueOptions say how Requeue takes messages from their workers.
+type RequeueOptions struct {
+	// Reason goes into the log.
+	Reason string
+	// Force takes a message also from a worker that lives: its handler's context ends and its result is refused, and its lock stays taken
+	// until that handler has ended. The message may be handled twice at once for a while.
+	Force Force
+	// ReclaimAfter is how old a worker's heartbeat may be before it counts as dead; 0 is 120 s. A proof of death waits for nothing.
+	ReclaimAfter time.Duration
+}
+
+// Force says whether a command insists.
+type Force = fsm.Force
+
+// The zero does not.
+const (
+	Unforced = fsm.Unforced
+	Forced   = fsm.Forced
+)
+
+// Requeue takes messages that are being handled from their workers: they wait at their old places, the attempt stays spent. The slot and the
+// lock of a dead worker's message come back with it. Messages of workers that live are refused unless it is forced, and so are those that nobody
+// handles, joined into the error; the others are done.
+func (c *Client) Requeue(ctx context.Context, o RequeueOptions, ids ...ID) error {
+	if o.ReclaimAfter < 0 || o.Force > Forced {
+		return fmt.Errorf("requeue: ReclaimAfter %s, Force %d, want 0 or more and a constant: %w", o.ReclaimAfter, o.Force, ErrInvalid)
+	}
+	return c.operate(ctx, fsm.Operate{
+		IDs: ids, Command: fsm.TakeBackMessage{By: c.opts.Actor, Detail: errorText(o.Reason)}, Force: o.Force, After: o.ReclaimAfter,
+	})
 }
 
 // Redrive gives dead letters a new series of attempts. The reason goes into the log, with what the old series spent. Messages that are
 // no dead letters, or whose key was taken meanwhile, are refused, joined into the error; the others are done.
 func (c *Client) Redrive(ctx context.Context, reason string, ids ...ID) error {
-	return c.operate(ctx, fsm.RedriveMessage{By: c.opts.Actor, Detail: errorText(reason)}, ids)
+	return c.operate(ctx, fsm.Operate{IDs: ids, Command: fsm.RedriveMessage{By: c.opts.Actor, Detail: errorText(reason)}})
 }
 
-func (c *Client) operate(ctx context.Context, command fsm.MessageCommand, ids []ID) error {
-	if len(ids) == 0 {
+func (c *Client) operate(ctx context.Context, command fsm.Operate) error {
+	if len(command.IDs) == 0 {
 		return nil
 	}
-	entities := make([]events.Entity, len(ids))
-	for i, id := range ids {
+	if command.After == 0 {
+		command.After = fsm.DefaultReclaimAfter
+	}
+	entities := make([]events.Entity, len(command.IDs))
+	for i, id := range command.IDs {
 		entities[i] = events.MessageEntity(id)
 	}
 	rows, err := c.rows(ctx, entities...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", command.Name(), err)
 	}
-	keys, err := calls.Keys(rows)
-	if err != nil {
+	if command.Gone, err = c.gone(ctx, rows); err != nil {
 		return fmt.Errorf("%s: %w", command.Name(), err)
 	}
+	var all []*fsm.Refusal
+	for _, ids := range apart(command.IDs, rows) {
+		refused, err := c.operateOn(ctx, command, ids, rows)
+		if err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", command.Name(), err), joinRefusals(all))
+		}
+		all = append(all, refused...)
+	}
+	return joinRefusals(all)
+}
+
+// operateOn carries out a command on messages of which no two have one lock.
+func (c *Client) operateOn(ctx context.Context, command fsm.Operate, ids []ID, rows []store.Row) ([]*fsm.Refusal, error) {
+	command.IDs = ids
 	var refusals *[]*fsm.Refusal
-	_, err = c.decide(ctx, func(o calls.Origin) (call store.Call) {
-		call, refusals = calls.Operate(o, fsm.Operate{IDs: ids, Command: command}, keys)
+	var unreadable error
+	_, err := c.decide(ctx, func(o calls.Origin) (call store.Call) {
+		call, refusals, unreadable = calls.Operate(o, command, rows)
 		return call
 	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", command.Name(), err)
+	if err = errors.Join(unreadable, err); err != nil {
+		return nil, err
 	}
-	return joinRefusals(*refusals)
+	return *refusals, nil
+}
+
+// apart gives the messages in groups in which no two have one lock, in their order: see fsm.Operate.
+func apart(ids []ID, rows []store.Row) [][]ID {
+	locks := map[ID]string{}
+	for _, row := range rows {
+		locks[row.Entity.ID] = row.Lock
+	}
+	var groups [][]ID
+	behind := map[string]int{} // how many groups a lock is in by now
+	for _, id := range ids {
+		at := 0
+		if lock := locks[id]; lock != "" {
+			at = behind[lock]
+			behind[lock]++
+		}
+		if at == len(groups) {
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], id)
+	}
+	return groups
+}
+
+// gone is those of the workers that hold these messages who are proven to have ended.
+func (c *Client) gone(ctx context.Context, rows []store.Row) ([]ID, error) {
+	watcher, ok := store.As[store.ProcessWatcher](c.store)
+	if !ok {
+		return nil, nil
+	}
+	var workers []ID
+	for _, row := range rows {
+		if row.Worker != (ID{}) && !slices.Contains(workers, row.Worker) {
+			workers = append(workers, row.Worker)
+		}
+	}
+	if len(workers) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	return watcher.Gone(ctx, workers...)
 }
 
 // joinRefusals is one error of all refusals; nil where there are none.

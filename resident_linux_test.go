@@ -19,14 +19,18 @@ import (
 const residentEnv = "FOUNDLING_RESIDENT_MESSAGES"
 
 func TestMain(m *testing.M) {
-	if n, err := strconv.Atoi(os.Getenv(residentEnv)); err == nil {
-		if err := workThrough(n); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+	var err error
+	if n, notGiven := strconv.Atoi(os.Getenv(residentEnv)); notGiven == nil {
+		err = workThrough(n)
+	} else if path := os.Getenv(stoppedEnv); path != "" {
+		err = workUntilStopped(path)
+	} else {
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // workThrough enqueues n messages as fast as it can while a worker handles them, and prints the process's peak of resident memory.

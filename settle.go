@@ -2,6 +2,7 @@ package foundling
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -19,7 +20,7 @@ const (
 
 // result is the end of a claim on its way to the store.
 type result struct {
-	id      ID
+	hold
 	row     store.Row // the message as it was claimed
 	command fsm.MessageCommand
 }
@@ -39,19 +40,45 @@ func (inc *incarnation) settleLoop(ctx context.Context) {
 			}
 			continue
 		}
-		if err := inc.settle(ctx, page, &quota); err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			inc.log.ErrorContext(ctx, "results could not be stored yet", "results", len(page), "error", err)
-			if !sleep(ctx, pace.NextBackOff()) {
-				return
-			}
+		left, err := inc.bring(ctx, page, &quota)
+		inc.settled(page, left)
+		if err == nil {
+			pace.Reset()
 			continue
 		}
-		pace.Reset()
-		inc.settled(page)
+		if ctx.Err() != nil {
+			return
+		}
+		inc.log.ErrorContext(ctx, "results could not be stored yet", "results", len(left), "error", err)
+		if !sleep(ctx, pace.NextBackOff()) {
+			return
+		}
 	}
+}
+
+// bring settles a page, and gives those that the store did not take. Where something that one of them is of is damaged, each is brought by itself:
+// the others must not wait for it.
+func (inc *incarnation) bring(ctx context.Context, page []result, quota *refusalQuota) ([]result, error) {
+	err := inc.settle(ctx, page, quota)
+	if err == nil {
+		return nil, nil
+	}
+	if len(page) == 1 || !isCorrupt(err) {
+		return page, err
+	}
+	var left []result
+	var errs error
+	for _, r := range page {
+		if err := inc.settle(ctx, []result{r}, quota); err != nil {
+			left, errs = append(left, r), errors.Join(errs, err)
+		}
+	}
+	return left, errs
+}
+
+func isCorrupt(err error) bool {
+	var corrupt *events.Corrupt
+	return errors.As(err, &corrupt)
 }
 
 // page is the oldest results, which stay where they are until they are settled.
@@ -62,15 +89,22 @@ func (inc *incarnation) page() []result {
 	return inc.results[:n:n]
 }
 
-// settled lets go of the results that the store has taken.
-func (inc *incarnation) settled(page []result) {
+// settled lets go of the results of a page that the store has taken. Those that are left go behind the others.
+func (inc *incarnation) settled(page, left []result) {
 	inc.mu.Lock()
-	inc.results = inc.results[len(page):]
+	inc.results = append(inc.results[len(page):], left...)
 	if len(inc.results) == 0 {
 		inc.results = nil
 	}
+	kept := map[hold]bool{}
+	for _, r := range left {
+		kept[r.hold] = true
+	}
 	for _, r := range page {
-		delete(inc.claims, r.id)
+		if kept[r.hold] {
+			continue
+		}
+		delete(inc.claims, r.hold)
 		if release, ok := r.command.(fsm.ReleaseMessage); ok && release.Reason == events.ReasonReleased {
 			inc.released++
 		}
@@ -85,7 +119,9 @@ func (inc *incarnation) settle(ctx context.Context, page []result, quota *refusa
 	known := make([]store.Row, len(page))
 	for i, r := range page {
 		known[i] = r.row
-		command.Items = append(command.Items, fsm.Settlement{ID: r.id, Command: r.command})
+		command.Items = append(command.Items, fsm.Settlement{
+			ID: r.message, Command: r.command, Permit: fsm.PermitKey{Lock: r.row.Lock, Token: r.row.LockToken},
+		})
 	}
 	var refusals *[]*fsm.Refusal
 	receipt, err := inc.client.decide(ctx, func(o calls.Origin) (call store.Call) {

@@ -31,7 +31,21 @@ type TopicOptions struct {
 	// OrphanMaxAttempts is how many attempts may be spent before a message whose worker is gone is dead-lettered; 0 is what the worker
 	// that sweeps has set.
 	OrphanMaxAttempts int
+	// Fence says what becomes of handlers when their worker can no longer say that it lives; the zero ends their contexts.
+	Fence Fence
 }
+
+// Fence says what a worker does with a running handler when its heartbeats have not come through for FenceAfter.
+type Fence uint8
+
+// The fences. The zero cancels.
+const (
+	// FenceCancels ends the handler's context with ErrFenced, before another worker can get the message.
+	FenceCancels Fence = 0
+	// FenceWarns lets the handler go on. Its result is accepted if its token still holds; if not, it is refused and recorded. For handlers
+	// that are safe to run twice at once and dear to begin again.
+	FenceWarns Fence = 1
+)
 
 func (o TopicOptions) validate(name string) error {
 	if err := checkName("topic", name); err != nil {
@@ -48,6 +62,9 @@ func (o TopicOptions) validate(name string) error {
 		if setting.value < 0 {
 			return fmt.Errorf("topic %s: %s %d, want 0 or more: %w", name, setting.name, setting.value, ErrInvalid)
 		}
+	}
+	if o.Fence > FenceWarns {
+		return fmt.Errorf("topic %s: Fence %d, want FenceCancels or FenceWarns: %w", name, o.Fence, ErrInvalid)
 	}
 	return nil
 }
@@ -72,6 +89,8 @@ type EnqueueOptions struct {
 	At          time.Time     // not handled before
 	Delay       time.Duration // not handled before that much later; only one of At and Delay
 	Priority    Priority
+	Lock        string        // its claim takes this lock, over all topics and processes, and gives it back at the claim's end; empty is none
+	OnLocked    LockPolicy    // what becomes of it where the lock is taken at its turn; the zero waits
 	MaxAttempts int           // 0 is the topic's
 	Timeout     time.Duration // 0 is the topic's, None is no bound
 }
@@ -82,7 +101,16 @@ func (o EnqueueOptions) validate() error {
 			return err
 		}
 	}
+	if o.Lock != "" {
+		if err := checkName("lock", o.Lock); err != nil {
+			return err
+		}
+	}
 	switch {
+	case o.OnLocked > SkipIfLocked:
+		return fmt.Errorf("enqueue options: OnLocked %s, want wait or skip: %w", o.OnLocked, ErrInvalid)
+	case o.OnLocked != WaitForLock && o.Lock == "":
+		return fmt.Errorf("enqueue options: OnLocked %s without a Lock: %w", o.OnLocked, ErrInvalid)
 	case o.UniqueFor > 0 && o.Key == "":
 		return fmt.Errorf("enqueue options: UniqueFor %s without a Key: %w", o.UniqueFor, ErrInvalid)
 	case o.UniqueFor < 0 || o.Delay < 0:
@@ -139,7 +167,7 @@ func (d Draft) limits() events.Limits {
 	return l
 }
 
-// checkName refuses what cannot name a topic or a key.
+// checkName refuses what cannot name a topic, a key or a lock.
 func checkName(what, name string) error {
 	switch {
 	case name == "":

@@ -5,93 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/store"
 )
-
-// Sweeps says whether a worker gives back what the dead held.
-type Sweeps uint8
-
-// The zero is on.
-const (
-	SweepsOn Sweeps = iota
-	SweepsOff
-)
-
-// WorkerOptions are a worker's settings. The zero value works.
-type WorkerOptions struct {
-	// Concurrency is how many handlers run at once in this worker; 0 is 10.
-	Concurrency int
-	// PerTopic bounds how many handlers of a topic run at once in this worker, within Concurrency; a topic that is not in it has no
-	// bound of its own.
-	PerTopic map[string]int
-	// HeartbeatInterval is how often the worker says that it lives and compares its claims with the store's; 0 is 15 s.
-	HeartbeatInterval time.Duration
-	// PollInterval is the longest time between two looks for work while nothing hints at any; 0 is 250 ms.
-	PollInterval time.Duration
-	// DrainTimeout is how long a stop waits for running handlers before it ends their contexts; 0 is 30 s, None waits for as long as
-	// they take.
-	DrainTimeout time.Duration
-	// SettleTimeout is how long a stop then tries to bring results to a store out of reach; 0 is 30 s.
-	SettleTimeout time.Duration
-	// Sweeps says whether the worker gives back what the dead held, at its start and with every heartbeat; the zero is on. It acts on
-	// proof alone: see store.ProcessWatcher.
-	Sweeps Sweeps
-	// OrphanMaxAttempts is how many attempts may be spent before a message whose worker is gone is dead-lettered instead of requeued;
-	// 0 is 5.
-	OrphanMaxAttempts int
-	// Program is the version that the log shows for the worker; empty is that of the main module.
-	Program string
-}
-
-func (o WorkerOptions) validate() (WorkerOptions, error) {
-	for _, setting := range []struct {
-		name  string
-		value *time.Duration
-		zero  time.Duration
-	}{
-		{"HeartbeatInterval", &o.HeartbeatInterval, 15 * time.Second},
-		{"PollInterval", &o.PollInterval, 250 * time.Millisecond},
-		{"SettleTimeout", &o.SettleTimeout, 30 * time.Second},
-	} {
-		if *setting.value < 0 {
-			return o, fmt.Errorf("worker options: %s %s, want 0 or more: %w", setting.name, *setting.value, ErrInvalid)
-		}
-		if *setting.value == 0 {
-			*setting.value = setting.zero
-		}
-	}
-	if o.DrainTimeout == 0 {
-		o.DrainTimeout = 30 * time.Second
-	}
-	if o.Concurrency == 0 {
-		o.Concurrency = 10
-	}
-	if o.Concurrency < 0 || o.Concurrency > maxConcurrency {
-		return o, fmt.Errorf("worker options: Concurrency %d, want 1 to %d: %w", o.Concurrency, maxConcurrency, ErrInvalid)
-	}
-	for topic, n := range o.PerTopic {
-		if n < 1 {
-			return o, fmt.Errorf("worker options: PerTopic %d for topic %s, want 1 or more: %w", n, topic, ErrInvalid)
-		}
-	}
-	if o.OrphanMaxAttempts < 0 {
-		return o, fmt.Errorf("worker options: OrphanMaxAttempts %d, want 0 or more: %w", o.OrphanMaxAttempts, ErrInvalid)
-	}
-	if o.OrphanMaxAttempts == 0 {
-		o.OrphanMaxAttempts = fsm.DefaultOrphanMaxAttempts
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && o.Program == "" {
-		o.Program = info.Main.Version
-	}
-	return o, nil
-}
 
 // maxConcurrency keeps one claim within the bound of a commit.
 const maxConcurrency = 5000
@@ -165,11 +84,26 @@ func (w *Worker) Run(ctx context.Context) error {
 	if len(w.topics()) == 0 {
 		return fmt.Errorf("run worker: no handlers; register one with Topic.Handle: %w", ErrInvalid)
 	}
-	for {
+	pace := retryPace()
+	for first := true; ; first = false {
 		err := runIncarnation(ctx, w)
-		if !errors.Is(err, store.ErrNotBeating) || ctx.Err() != nil {
+		var start *startError
+		switch {
+		case errors.Is(err, store.ErrNotBeating) && ctx.Err() == nil:
+			w.log.WarnContext(ctx, "worker's heartbeat row is gone; it starts again under a new id", "error", err)
+		case errors.As(err, &start) && !first && !errors.Is(err, store.ErrClosed):
+			w.log.ErrorContext(ctx, "worker could not start again yet", "error", err)
+			if !sleep(ctx, pace.NextBackOff()) {
+				return nil // it was stopped while it ran nothing
+			}
+		default:
 			return err
 		}
-		w.log.WarnContext(ctx, "worker's heartbeat row is gone; it starts again under a new id", "error", err)
 	}
 }
+
+// startError is that of an incarnation that nobody got to know.
+type startError struct{ err error }
+
+func (e *startError) Error() string { return e.err.Error() }
+func (e *startError) Unwrap() error { return e.err }

@@ -327,7 +327,7 @@ func TestAKeyIsOneMessageWhileItIsOpen(t *testing.T) {
 		c, _ := newClient(t)
 		topic := foundling.NewTopic[string]("mail", foundling.TopicOptions{})
 		enqueue := func() foundling.Enqueued {
-			list, err := c.EnqueueMany(t.Context(), topic.Draft("hello", foundling.EnqueueOptions{Key: "order:A-17"}))
+			list, err := c.EnqueueMany(t.Context(), topic.Draft("hello", foundling.EnqueueOptions{Key: "order:A-17", Lock: "user:4411"}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -359,7 +359,7 @@ func ExampleTopic() {
 		fmt.Println(err)
 		return
 	}
-	if _, err := receipts.Enqueue(ctx, client, Receipt{"4411", "A-17"}, foundling.EnqueueOptions{Key: "order:A-17"}); err != nil {
+	if _, err := receipts.Enqueue(ctx, client, Receipt{"4411", "A-17"}, foundling.EnqueueOptions{Key: "order:A-17", Lock: "user:4411"}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -19,12 +19,21 @@ const (
 	KindMessage Kind = 1
 	KindTopic   Kind = 2
 	KindWorker  Kind = 3
+	KindLock    Kind = 4
+	KindLeader  Kind = 8
+	KindSweep   Kind = 9
+	KindClock   Kind = 10
 )
 
-var kindNames = map[Kind]string{KindMessage: "message", KindTopic: "topic", KindWorker: "worker"}
+var kindNames = map[Kind]string{
+	KindMessage: "message", KindTopic: "topic", KindWorker: "worker", KindLock: "lock",
+	KindLeader: "leader", KindSweep: "sweep", KindClock: "clock",
+}
 
 // Kinds lists the kinds in the order in which they are shown.
-func Kinds() []Kind { return []Kind{KindMessage, KindTopic, KindWorker} }
+func Kinds() []Kind {
+	return []Kind{KindMessage, KindTopic, KindWorker, KindLock, KindLeader, KindSweep, KindClock}
+}
 
 // String is the kind's word, as in "message".
 func (k Kind) String() string {
@@ -35,7 +44,13 @@ func (k Kind) String() string {
 }
 
 // Named reports whether entities of this kind are known by a name rather than by an id.
-func (k Kind) Named() bool { return k == KindTopic }
+func (k Kind) Named() bool {
+	return k == KindTopic || k == KindLock || k == KindLeader || k == KindClock
+}
+
+// Rests reports whether an entity of this kind that has no row stands in its newest event: that event says all that is left of it, so that
+// nobody reads the rest of a history that may be without end. A free lock does.
+func (k Kind) Rests() bool { return k == KindLock }
 
 // Entity is one thing with a lifecycle. Exactly one of ID and Name is set, as its kind says. Entities are comparable.
 type Entity struct {
@@ -52,6 +67,18 @@ func WorkerEntity(id ID) Entity { return Entity{Kind: KindWorker, ID: id} }
 
 // TopicEntity is the topic with this name.
 func TopicEntity(name string) Entity { return Entity{Kind: KindTopic, Name: name} }
+
+// LockEntity is the lock with this name.
+func LockEntity(name string) Entity { return Entity{Kind: KindLock, Name: name} }
+
+// LeaderEntity is the leadership with this name.
+func LeaderEntity(name string) Entity { return Entity{Kind: KindLeader, Name: name} }
+
+// SweepEntity is the sweep with this id.
+func SweepEntity(id ID) Entity { return Entity{Kind: KindSweep, ID: id} }
+
+// ClockEntity is the store's clock.
+func ClockEntity() Entity { return Entity{Kind: KindClock, Name: "store"} }
 
 // String is "kind/id" or "kind/name". It is also the entity's stream name where one text column holds both.
 func (e Entity) String() string {

@@ -33,7 +33,7 @@ func TestParseEntityErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                  "want kind/id",
 		"topic":             "want kind/id",
-		"lock/a":            `unknown kind "lock"`,
+		"queue/a":           `unknown kind "queue"`,
 		"kind(9)/a":         "unknown kind",
 		"message/":          "message/",
 		"message/not-an-id": "not-an-id",
@@ -41,6 +41,27 @@ func TestParseEntityErrors(t *testing.T) {
 		if e, err := events.ParseEntity(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, error %v, want one about %q", text, e, err, want)
 		}
+	}
+}
+
+// What the constructors make is of their kind, with a name or an id as that kind has.
+func TestEntitiesOfEveryKind(t *testing.T) {
+	id := events.ID{1}
+	made := map[events.Kind]events.Entity{}
+	for _, e := range []events.Entity{
+		events.MessageEntity(id), events.TopicEntity("a"), events.WorkerEntity(id), events.LockEntity("a"), events.LeaderEntity("a"),
+		events.SweepEntity(id), events.ClockEntity(),
+	} {
+		if (e.Name != "") != e.Kind.Named() || (e.ID != events.ID{}) == e.Kind.Named() {
+			t.Errorf("%s: name %q, id %s, named %t", e, e.Name, e.ID, e.Kind.Named())
+		}
+		if e.Kind.Rests() != (e.Kind == events.KindLock) {
+			t.Errorf("%s: rests %t", e, e.Kind.Rests())
+		}
+		made[e.Kind] = e
+	}
+	if len(made) != len(events.Kinds()) {
+		t.Errorf("made are %v, the kinds are %v", made, events.Kinds())
 	}
 }
 

@@ -217,6 +217,29 @@ func (f *Fields) Texts(name string, v *[]string) {
 	}
 }
 
+// IDs visits a list of ids, kept as a list of strings.
+func (f *Fields) IDs(name string, v *[]ID) {
+	texts := make([]string, len(*v))
+	for i, id := range *v {
+		if texts[i] = id.String(); f.walk == printing {
+			texts[i] = f.names.ID(id)
+		}
+	}
+	f.Texts(name, &texts)
+	if f.walk != reading {
+		return
+	}
+	*v = nil
+	for _, text := range texts {
+		var id ID
+		if err := id.UnmarshalText([]byte(text)); err != nil || len(text) != 36 || strings.ToLower(text) != text {
+			f.fail("field %s: %q is not a canonical id", name, cut([]byte(text)))
+			return
+		}
+		*v = append(*v, id)
+	}
+}
+
 // Ints visits a list of whole numbers, kept as one string of them with commas between.
 func (f *Fields) Ints(name string, v *[]int) {
 	var text string

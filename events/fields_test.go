@@ -131,6 +131,13 @@ func TestReadFieldsIsStrict(t *testing.T) {
 		{"unknown priority", `{"priority":"urgent"}`, "field priority"},
 		{"normal priority", `{"priority":"normal"}`, "field priority"},
 
+		{"list of ids in capitals", `{"ids":["` + id + `","` + strings.ToUpper(id) + `"]}`, "field ids"},
+		{"list of ids with one in braces", `{"ids":["{` + id + `}"]}`, "field ids"},
+		{"list of ids with one without hyphens", `{"ids":["` + strings.ReplaceAll(id, "-", "") + `"]}`, "field ids"},
+		{"list of ids with an empty one", `{"ids":[""]}`, "field ids"},
+		{"empty list of ids", `{"ids":[]}`, "field ids"},
+		{"ids that are no list", `{"ids":"` + id + `"}`, "field ids"},
+
 		{"short hash", `{"hash":"AAAA"}`, "field hash"},
 		{"zero hash", `{"hash":"` + zeros + `"}`, "field hash"},
 		{"long hash", `{"hash":"B` + zeros + `"}`, "field hash"},
@@ -161,10 +168,33 @@ func TestReadFieldsIsStrict(t *testing.T) {
 	}
 }
 
+// Words that stand for the zero are left out, and others are of a closed set.
+func TestWordsOfEventsAreStrict(t *testing.T) {
+	for _, tt := range []struct {
+		event events.Event
+		text  string
+		want  string // in the error; empty: none
+	}{
+		{new(events.MessageEnqueued), `{"topic":"t","lock":"l","on_locked":"skip"}`, ""},
+		{new(events.MessageEnqueued), `{"topic":"t","lock":"l","on_locked":"wait"}`, "field on_locked"},
+		{new(events.MessageEnqueued), `{"topic":"t","lock":"l","on_locked":"steal"}`, "steal"},
+		{new(events.WorkerLost), `{"evidence":"silent","orphan_count":"orphanings"}`, ""},
+		{new(events.WorkerLost), `{"evidence":"silent","orphan_count":"claims"}`, "field orphan_count"},
+		{new(events.WorkerLost), `{"evidence":"silent","orphan_count":"all"}`, "all"},
+		{new(events.SweepRefused), `{"reason":"liveness_empty","orphan_count":"orphanings","live":1}`, ""},
+		{new(events.SweepRefused), `{"reason":"liveness_empty","orphan_count":"claims"}`, "field orphan_count"},
+	} {
+		err := events.ReadFields([]byte(tt.text), tt.event)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %s: error %v, want one about %q", tt.event.Type(), tt.text, err, tt.want)
+		}
+	}
+}
+
 // An error never shows more of the stored bytes than a screen line.
 func TestReadFieldsErrorIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
-	for _, text := range []string{long, `{"` + long, `{"text":"` + long, `{"id":"` + long + `"}`, `{"ints":"` + long + `"}`,
+	for _, text := range []string{long, `{"` + long, `{"text":"` + long, `{"id":"` + long + `"}`, `{"ints":"` + long + `"}`, `{"ids":["` + long + `"]}`,
 		`{"reason":"` + long + `"}`, `{"hash":"` + long + `"}`, `{"priority":"` + long + `"}`, `{}` + long} {
 		err := events.ReadFields([]byte(text), new(everyField))
 		if err == nil || len(err.Error()) > 300 {
@@ -186,7 +216,7 @@ func FuzzReadFields(f *testing.F) {
 	}
 	full := everyField{
 		"a\n\"b", -1, 1, 2, time.UnixMicro(1).UTC(), time.Second, true, events.ID{1}, events.ReasonRetry, events.Low, 3, [32]byte{1},
-		[]string{"", "x"}, []int{0, -1}, []byte(`{"a":{"b":"}"}}`),
+		[]string{"", "x"}, []int{0, -1}, []events.ID{{}, {1}}, []byte(`{"a":{"b":"}"}}`),
 	}
 	f.Add(uint8(0), events.AppendFields(nil, &full))
 	f.Fuzz(func(t *testing.T, which uint8, text []byte) {

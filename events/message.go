@@ -54,23 +54,6 @@ func Commitment(salt [16]byte, payload []byte) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// Evidence is why a worker was held to be gone: what the one who decided it knew.
-type Evidence struct {
-	Reason     Reason    // process_gone
-	Claimer    ID        // the worker's incarnation
-	LastBeatAt time.Time // its last heartbeat that the store confirmed; zero if it never had one
-	Decider    ID        // the incarnation that looked; zero is a command line without one
-	Limit      int       // orphan_max_attempts in force
-}
-
-func (e *Evidence) visit(f *Fields) {
-	f.Reason("evidence", &e.Reason)
-	f.ID("claimer", &e.Claimer)
-	f.Time("last_beat", &e.LastBeatAt)
-	f.ID("decider", &e.Decider)
-	f.Int("orphan_max_attempts", &e.Limit)
-}
-
 // MessageEnqueued : a message is durable and waits for its turn.
 type MessageEnqueued struct {
 	Topic     string
@@ -80,6 +63,8 @@ type MessageEnqueued struct {
 	UniqueFor time.Duration // how long after enqueueing the key stays taken even if the message has ended
 	Limits    Limits
 	Payload   Facts
+	Lock      string     // taken by its claim and given back at the claim's end; empty is none
+	OnLocked  LockPolicy // what becomes of it where the lock is taken at its turn
 }
 
 // Type is message.enqueued.
@@ -94,6 +79,8 @@ func (e *MessageEnqueued) VisitFields(f *Fields) {
 	f.Duration("unique_for", &e.UniqueFor)
 	e.Limits.visit(f)
 	e.Payload.visit(f)
+	f.Text("lock", &e.Lock)
+	e.OnLocked.visit(f)
 }
 
 // MessageClaimed : a worker holds the message and its handler begins. A claim is a start.
@@ -103,6 +90,8 @@ type MessageClaimed struct {
 	Attempt int // claims ever made, this one included
 	Running int // open counted claims of the topic after this one; 0 where the topic has no limit
 	Limit   int // the topic's limit in force; 0 is none
+
+	LockToken Token // of the permit of its lock that it took in the same commit; 0 where it has no lock
 }
 
 // Type is message.claimed.
@@ -115,6 +104,48 @@ func (e *MessageClaimed) VisitFields(f *Fields) {
 	f.Int("attempt", &e.Attempt)
 	f.Int("running", &e.Running)
 	f.Int("limit", &e.Limit)
+	f.Token("lock_token", &e.LockToken)
+}
+
+// MessageBlocked : at its turn its lock was taken. It keeps its place and waits.
+type MessageBlocked struct {
+	Lock string
+}
+
+// Type is message.blocked.
+func (*MessageBlocked) Type() Type { return TypeMessageBlocked }
+
+// VisitFields names the event's fields.
+func (e *MessageBlocked) VisitFields(f *Fields) { f.Text("lock", &e.Lock) }
+
+// MessageUnblocked : its lock may be free, and it is the first of its topic to try. It holds nothing: a newcomer may be faster.
+type MessageUnblocked struct {
+	Lock   string
+	Repair bool // nobody had told it: the lock was free and its topic's waiters were all blocked, which is a fault
+}
+
+// Type is message.unblocked.
+func (*MessageUnblocked) Type() Type { return TypeMessageUnblocked }
+
+// VisitFields names the event's fields.
+func (e *MessageUnblocked) VisitFields(f *Fields) {
+	f.Text("lock", &e.Lock)
+	f.Flag("repair", &e.Repair)
+}
+
+// MessageDiscarded : its lock was taken at its turn, and it does not wait.
+type MessageDiscarded struct {
+	Reason Reason // lock_taken
+	Lock   string
+}
+
+// Type is message.discarded.
+func (*MessageDiscarded) Type() Type { return TypeMessageDiscarded }
+
+// VisitFields names the event's fields.
+func (e *MessageDiscarded) VisitFields(f *Fields) {
+	f.Reason("reason", &e.Reason)
+	f.Text("lock", &e.Lock)
 }
 
 // MessageCounted : the claim was open when its topic got a limit; from here on it counts towards it.

@@ -11,26 +11,42 @@ const (
 	Absent State = 0 // not there yet
 
 	Queued       State = 1
+	Blocked      State = 2 // waits for a lock that was taken at its turn
 	Running      State = 3
 	Orphaned     State = 4 // never rests: what follows it is in the same commit
 	Completed    State = 6
 	DeadLettered State = 7
 	Cancelled    State = 10
+	Discarded    State = 11
 
 	Live    State = 20
 	Lost    State = 21
 	Stopped State = 22
+	Purged  State = 23
 
 	Active State = 30
 	Paused State = 31
+
+	Free State = 40
+	Held State = 41 // at least one permit is out
+
+	Led    State = 80
+	Vacant State = 81
+
+	Finished State = 85
+	Refused  State = 86
 )
 
 var stateWords = map[State]string{
 	Absent: "none",
-	Queued: "queued", Running: "running", Orphaned: "orphaned",
+	Queued: "queued", Blocked: "blocked", Running: "running", Orphaned: "orphaned",
 	Completed: "completed", DeadLettered: "dead_lettered", Cancelled: "cancelled",
-	Live: "live", Lost: "lost", Stopped: "stopped",
+	Discarded: "discarded",
+	Live:      "live", Lost: "lost", Stopped: "stopped", Purged: "purged",
 	Active: "active", Paused: "paused",
+	Free: "free", Held: "held",
+	Led: "led", Vacant: "vacant",
+	Finished: "finished", Refused: "refused",
 }
 
 // String is the state's word, as in "queued".
@@ -83,8 +99,9 @@ func ParsePriority(word string) (Priority, error) {
 	return 0, fmt.Errorf("priority %q: want high, normal or low", word)
 }
 
-// Token is a fencing token: it rises with every claim of a message, and whoever shows a lower one comes too late. It is the
-// message's version at the claim.
+// Token is a fencing token: whoever shows a lower one than is current comes too late. That of a claim rises with every claim of its message:
+// it is the message's version at the claim. That of a permit rises with every permit of its lock: it is drawn from one sequence of the
+// store while the lock's row is held, so that it rises although a free lock has no row.
 type Token uint64
 
 // Reason says why something happened where its type alone does not. The set is closed: a word outside it does not decode.
@@ -113,15 +130,67 @@ const (
 	ReasonKeyTaken   Reason = "key_taken"   // another message of the topic has the key meanwhile
 	ReasonMismatch   Reason = "mismatch"    // the id is known, but with another topic or payload
 	ReasonAlive      Reason = "alive"       // the worker that holds it lives
+	ReasonLockTaken  Reason = "lock_taken"  // no permit of the lock is free
+	ReasonNotHeld    Reason = "not_held"    // the permit is not out any more, or is another holder's
 
 	// Why a worker is held to be gone.
 	ReasonProcessGone Reason = "process_gone" // the kernel let go of its lock: its process has ended
+	ReasonSilent      Reason = "silent"       // its last heartbeat is older than every bound on it
+	ReasonNoHeartbeat Reason = "no_heartbeat" // the store has no heartbeat of it at all
+
+	// Why a sweep was refused.
+	ReasonLivenessUnreadable Reason = "liveness_unreadable" // who lives could not be read
+	ReasonLivenessEmpty      Reason = "liveness_empty"      // nobody lives, by what was read
+	ReasonCallerMissing      Reason = "caller_missing"      // the one who sweeps does not live, by what was read
+	ReasonLivenessUnproven   Reason = "liveness_unproven"   // its own heartbeats have a gap that others may have had too
+	ReasonClockStepped       Reason = "clock_stepped"       // the store's clock was set meanwhile, so that ages mean nothing
+
+	// Why a sweep left a dead worker's claim or permit alone.
+	ReasonClaimGrace Reason = "claim_grace" // it is younger than the grace
 )
+
+// LockPolicy says what becomes of a message that finds its lock taken at its turn.
+type LockPolicy uint8
+
+// The policies. The zero waits.
+const (
+	WaitForLock  LockPolicy = 0
+	SkipIfLocked LockPolicy = 1 // discarded, unless it was claimed before
+)
+
+// String is the policy's word.
+func (p LockPolicy) String() string {
+	switch p {
+	case WaitForLock:
+		return "wait"
+	case SkipIfLocked:
+		return "skip"
+	}
+	return fmt.Sprintf("policy(%d)", uint8(p))
+}
+
+// ParseLockPolicy reads wait or skip; empty is wait.
+func ParseLockPolicy(word string) (LockPolicy, error) {
+	switch word {
+	case "", WaitForLock.String():
+		return WaitForLock, nil
+	case SkipIfLocked.String():
+		return SkipIfLocked, nil
+	}
+	return 0, fmt.Errorf("lock policy %q: want wait or skip", word)
+}
 
 var reasons = []Reason{
 	ReasonRetry, ReasonReleased, ReasonSnoozed, ReasonUnclaimed, ReasonTakenBack, ReasonOrphan,
 	ReasonExhausted, ReasonHandler, ReasonOperator, ReasonOrphanLimit,
-	ReasonStaleToken, ReasonWrongState, ReasonNotFound, ReasonKeyTaken, ReasonMismatch, ReasonAlive, ReasonProcessGone,
+	ReasonStaleToken, ReasonWrongState, ReasonNotFound, ReasonKeyTaken, ReasonMismatch, ReasonAlive, ReasonLockTaken, ReasonNotHeld,
+	ReasonProcessGone, ReasonSilent, ReasonNoHeartbeat,
+	ReasonLivenessUnreadable, ReasonLivenessEmpty, ReasonCallerMissing, ReasonLivenessUnproven, ReasonClockStepped, ReasonClaimGrace,
+}
+
+// SweepRefusals are the reasons for which a sweep is refused, in the order of their labels in metrics.
+func SweepRefusals() []Reason {
+	return []Reason{ReasonLivenessUnreadable, ReasonLivenessEmpty, ReasonCallerMissing, ReasonLivenessUnproven, ReasonClockStepped}
 }
 
 // Known reports whether the reason is of the closed set, or empty.
@@ -136,3 +205,22 @@ func (r Reason) Known() bool {
 	}
 	return false
 }
+
+// visit names the policy as a field, kept as its word; wait is left out.
+func (p *LockPolicy) visit(f *Fields) {
+	var word string
+	if f.walk != reading && *p != WaitForLock {
+		word = p.String()
+	}
+	f.Text("on_locked", &word)
+	if f.walk == reading {
+		policy, err := ParseLockPolicy(word)
+		if err != nil || policy == WaitForLock && word != "" {
+			f.fail("field on_locked: %q is not a canonical lock policy", cut([]byte(word)))
+		}
+		*p = policy
+	}
+}
+
+// VisitFields names the policy as a field.
+func (p *LockPolicy) VisitFields(f *Fields) { p.visit(f) }

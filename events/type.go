@@ -26,17 +26,39 @@ const (
 	TypeMessageRedriven     Type = 8
 	TypeMessageRefused      Type = 9
 	TypeMessageCounted      Type = 10
+	TypeMessageBlocked      Type = 11
+	TypeMessageUnblocked    Type = 12
+	TypeMessageDiscarded    Type = 13
+
+	TypeLockConfigured    Type = 20
+	TypeLockAcquired      Type = 21
+	TypeLockReleased      Type = 22
+	TypeLockOrphaned      Type = 23
+	TypeLockReclaimed     Type = 24
+	TypeLockForceReleased Type = 25
+	TypeLockExpired       Type = 26
+	TypeLockRefused       Type = 27
 
 	TypeWorkerStarted  Type = 30
 	TypeWorkerStopped  Type = 31
 	TypeWorkerLost     Type = 32
 	TypeWorkerReturned Type = 33
 	TypeWorkerGap      Type = 34
+	TypeWorkerPurged   Type = 35
 
 	TypeTopicConfigured Type = 40
 	TypeTopicCounted    Type = 41
 	TypeTopicPaused     Type = 42
 	TypeTopicResumed    Type = 43
+
+	TypeLeaderElected  Type = 80
+	TypeLeaderResigned Type = 81
+	TypeLeaderLost     Type = 82
+
+	TypeSweepFinished Type = 85
+	TypeSweepRefused  Type = 86
+
+	TypeClockStepped Type = 90
 )
 
 // typeInfo is one line of the table of types.
@@ -60,17 +82,39 @@ var typeTable = []typeInfo{
 	{TypeMessageRedriven, "message.redriven", KindMessage, 1, true, func() Event { return new(MessageRedriven) }},
 	{TypeMessageRefused, "message.refused", KindMessage, 1, false, func() Event { return new(MessageRefused) }},
 	{TypeMessageCounted, "message.counted", KindMessage, 1, true, func() Event { return new(MessageCounted) }},
+	{TypeMessageBlocked, "message.blocked", KindMessage, 1, true, func() Event { return new(MessageBlocked) }},
+	{TypeMessageUnblocked, "message.unblocked", KindMessage, 1, true, func() Event { return new(MessageUnblocked) }},
+	{TypeMessageDiscarded, "message.discarded", KindMessage, 1, true, func() Event { return new(MessageDiscarded) }},
+
+	{TypeLockConfigured, "lock.configured", KindLock, 1, true, func() Event { return new(LockConfigured) }},
+	{TypeLockAcquired, "lock.acquired", KindLock, 1, true, func() Event { return new(LockAcquired) }},
+	{TypeLockReleased, "lock.released", KindLock, 1, true, func() Event { return new(LockReleased) }},
+	{TypeLockOrphaned, "lock.orphaned", KindLock, 1, true, func() Event { return new(LockOrphaned) }},
+	{TypeLockReclaimed, "lock.reclaimed", KindLock, 1, true, func() Event { return new(LockReclaimed) }},
+	{TypeLockForceReleased, "lock.force_released", KindLock, 1, true, func() Event { return new(LockForceReleased) }},
+	{TypeLockExpired, "lock.expired", KindLock, 1, true, func() Event { return new(LockExpired) }},
+	{TypeLockRefused, "lock.refused", KindLock, 1, false, func() Event { return new(LockRefused) }},
 
 	{TypeWorkerStarted, "worker.started", KindWorker, 1, true, func() Event { return new(WorkerStarted) }},
 	{TypeWorkerStopped, "worker.stopped", KindWorker, 1, true, func() Event { return new(WorkerStopped) }},
 	{TypeWorkerLost, "worker.lost", KindWorker, 1, true, func() Event { return new(WorkerLost) }},
 	{TypeWorkerReturned, "worker.returned", KindWorker, 1, true, func() Event { return new(WorkerReturned) }},
 	{TypeWorkerGap, "worker.gap", KindWorker, 1, true, func() Event { return new(WorkerGap) }},
+	{TypeWorkerPurged, "worker.purged", KindWorker, 1, true, func() Event { return new(WorkerPurged) }},
 
 	{TypeTopicConfigured, "topic.configured", KindTopic, 1, true, func() Event { return new(TopicConfigured) }},
 	{TypeTopicCounted, "topic.counted", KindTopic, 1, true, func() Event { return new(TopicCounted) }},
 	{TypeTopicPaused, "topic.paused", KindTopic, 1, true, func() Event { return new(TopicPaused) }},
 	{TypeTopicResumed, "topic.resumed", KindTopic, 1, true, func() Event { return new(TopicResumed) }},
+
+	{TypeLeaderElected, "leader.elected", KindLeader, 1, true, func() Event { return new(LeaderElected) }},
+	{TypeLeaderResigned, "leader.resigned", KindLeader, 1, true, func() Event { return new(LeaderResigned) }},
+	{TypeLeaderLost, "leader.lost", KindLeader, 1, true, func() Event { return new(LeaderLost) }},
+
+	{TypeSweepFinished, "sweep.finished", KindSweep, 1, true, func() Event { return new(SweepFinished) }},
+	{TypeSweepRefused, "sweep.refused", KindSweep, 1, true, func() Event { return new(SweepRefused) }},
+
+	{TypeClockStepped, "clock.stepped", KindClock, 1, true, func() Event { return new(ClockStepped) }},
 }
 
 // typeIndex finds a type's line by its number.

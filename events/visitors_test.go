@@ -27,6 +27,7 @@ type everyField struct {
 	Hash     [32]byte
 	Texts    []string
 	Ints     []int
+	IDs      []events.ID
 	Raw      []byte
 }
 
@@ -45,6 +46,7 @@ func (v *everyField) VisitFields(f *events.Fields) {
 	f.Hash("hash", &v.Hash)
 	f.Texts("texts", &v.Texts)
 	f.Ints("ints", &v.Ints)
+	f.IDs("ids", &v.IDs)
 	f.Raw("raw", &v.Raw)
 }
 
@@ -52,6 +54,7 @@ func (v *everyField) VisitFields(f *events.Fields) {
 func visitors() []events.Visitor {
 	list := []events.Visitor{
 		new(everyField), new(events.Commit), new(events.Limits), new(events.Facts), new(fsm.Message), new(fsm.Topic), new(fsm.Worker),
+		new(fsm.Lock), new(fsm.Leader), new(fsm.Sweep), new(fsm.Clock),
 	}
 	seen := map[events.Type]bool{}
 	for _, s := range corpus.Samples() {
@@ -106,6 +109,10 @@ func fill(t *rapid.T, v reflect.Value) {
 		*p = someReasons.Draw(t, "reason")
 	case *events.Priority:
 		*p = rapid.SampledFrom(events.Priorities()).Draw(t, "priority")
+	case *events.LockPolicy:
+		*p = rapid.SampledFrom([]events.LockPolicy{events.WaitForLock, events.SkipIfLocked}).Draw(t, "policy")
+	case *events.OrphanCount:
+		*p = rapid.SampledFrom([]events.OrphanCount{events.CountClaims, events.CountOrphanings}).Draw(t, "count")
 	case *events.State:
 		*p = events.State(rapid.Uint8().Draw(t, "state"))
 	case *uint32:
@@ -117,6 +124,10 @@ func fill(t *rapid.T, v reflect.Value) {
 	case *[]int:
 		if list := rapid.SliceOfN(rapid.Int(), 0, 4).Draw(t, "ints"); len(list) > 0 {
 			*p = list
+		}
+	case *[]events.ID:
+		for range rapid.IntRange(0, 3).Draw(t, "ids") {
+			*p = append(*p, events.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")))
 		}
 	case *[]byte:
 		nested := events.Limits{MaxAttempts: rapid.Int().Draw(t, "raw")}

@@ -11,6 +11,8 @@ type WorkerStarted struct {
 	Concurrency       int           // handlers at once
 	HeartbeatInterval time.Duration // what it intends
 	Proof             bool          // it holds an OS lock while it lives, so that its end can be proven
+	FenceAfter        time.Duration // how long after its last confirmed heartbeat it ends its handlers' contexts by itself
+	Limits            []int         // what its code declares as its topics' limits, in their order; 0 declares none
 }
 
 // Type is worker.started.
@@ -25,6 +27,8 @@ func (e *WorkerStarted) VisitFields(f *Fields) {
 	f.Int("concurrency", &e.Concurrency)
 	f.Duration("heartbeat_interval", &e.HeartbeatInterval)
 	f.Flag("proof", &e.Proof)
+	f.Duration("fence_after", &e.FenceAfter)
+	f.Ints("limits", &e.Limits)
 }
 
 // WorkerStopped : it ended as it should, holding nothing.
@@ -74,3 +78,14 @@ func (e *WorkerGap) VisitFields(f *Fields) {
 	f.Time("from", &e.FromAt)
 	f.Time("to", &e.ToAt)
 }
+
+// WorkerPurged : one that was lost long ago and holds nothing is forgotten. Should it ever beat again, it starts under a new id.
+type WorkerPurged struct {
+	LostAt time.Time
+}
+
+// Type is worker.purged.
+func (*WorkerPurged) Type() Type { return TypeWorkerPurged }
+
+// VisitFields names the event's fields.
+func (e *WorkerPurged) VisitFields(f *Fields) { f.Time("lost_at", &e.LostAt) }

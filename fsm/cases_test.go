@@ -2,7 +2,9 @@ package fsm_test
 
 import (
 	"errors"
-	"reflect"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,23 +68,33 @@ func messageIn(state events.State) fsm.Message {
 	paths := map[events.State][]events.Event{
 		events.Absent:       {},
 		events.Queued:       {},
+		events.Blocked:      {&events.MessageBlocked{Lock: "l"}},
 		events.Running:      {},
 		events.Orphaned:     {&events.MessageOrphaned{Token: 2}},
 		events.Completed:    {&events.MessageCompleted{Token: 2}},
 		events.DeadLettered: {&events.MessageDeadLettered{Reason: events.ReasonHandler, Token: 2}},
 		events.Cancelled:    {&events.MessageCancelled{Reason: events.ReasonHandler, Token: 2}},
+		events.Discarded:    {&events.MessageDiscarded{Reason: events.ReasonLockTaken, Lock: "l"}},
 	}
 	list := paths[state]
-	if state != events.Absent && state != events.Queued {
+	if !slices.Contains([]events.State{events.Absent, events.Queued, events.Blocked, events.Discarded}, state) {
 		list = append([]events.Event{&events.MessageClaimed{Worker: workerA, Token: 2, Attempt: 1}}, list...)
 	}
 	if state != events.Absent {
-		list = append([]events.Event{&events.MessageEnqueued{Topic: "mail"}}, list...)
+		list = append([]events.Event{&events.MessageEnqueued{Topic: "mail", Lock: lockOf(state)}}, list...)
 	}
 	for _, event := range list {
 		m = m.Evolve(event, now)
 	}
 	return m
+}
+
+// lockOf is the lock of a message in a state that only one with a lock comes to.
+func lockOf(state events.State) string {
+	if state == events.Blocked || state == events.Discarded {
+		return "l"
+	}
+	return ""
 }
 
 // messageCase is a command to a message, where it matters with what the message must be like.
@@ -120,6 +132,10 @@ func messageCases() []messageCase {
 		{"orphan", fsm.OrphanMessage{Evidence: evidence}, nil},
 		{"orphan, limit reached", fsm.OrphanMessage{Evidence: evidence}, spent(5)},
 		{"orphan of another worker", fsm.OrphanMessage{Evidence: foreign}, nil},
+		{"block", fsm.BlockMessage{}, nil},
+		{"block one that does not wait", fsm.BlockMessage{}, func(m *fsm.Message) { m.OnLocked, m.Attempts = events.SkipIfLocked, 0 }},
+		{"block one that does not wait and was claimed before", fsm.BlockMessage{}, func(m *fsm.Message) { m.OnLocked, m.Attempts = events.SkipIfLocked, 1 }},
+		{"unblock", fsm.UnblockMessage{}, nil},
 		{"take-back", fsm.TakeBackMessage{By: "ops"}, nil},
 		{"redrive", fsm.RedriveMessage{By: "ops"}, nil},
 	}
@@ -167,6 +183,8 @@ func workerIn(state events.State) fsm.Worker {
 		w = w.Evolve(&events.WorkerLost{}, now)
 	case events.Stopped:
 		w = w.Evolve(&events.WorkerStopped{}, now)
+	case events.Purged:
+		w = w.Evolve(&events.WorkerLost{}, now).Evolve(&events.WorkerPurged{}, now)
 	}
 	return w
 }
@@ -178,72 +196,98 @@ func workerCases() []fsm.WorkerCommand {
 		fsm.LoseWorker{Evidence: events.Evidence{Claimer: workerA}},
 		fsm.ReturnWorker{},
 		fsm.StopWorker{Released: 1},
+		fsm.PurgeWorker{},
 	}
 }
 
-// attempt is one row of a table made by running Decide.
-type attempt struct {
-	label   string
-	command string // the Go type of the command
-	before  fsm.Value
-	events  []events.Event
-	steps   []fsm.Value // after each event
-	err     error
+// mailIn makes n messages of the topic mail in a state, with the ids from 1 on.
+func mailIn(state events.State, n int) (list []fsm.Message, byID map[events.ID]fsm.Message) {
+	byID = map[events.ID]fsm.Message{}
+	for i := range n {
+		m := messageIn(state)
+		m.ID = events.ID{byte(i + 1)}
+		list = append(list, m)
+		byID[m.ID] = m
+	}
+	return list, byID
 }
 
-func attempts(kind events.Kind, state events.State) []attempt {
-	var list []attempt
-	add := func(a attempt) {
-		v := a.before
-		for _, event := range a.events {
-			v = evolve(v, event)
-			a.steps = append(a.steps, v)
-		}
-		list = append(list, a)
-	}
-	switch kind {
-	case events.KindMessage:
-		for _, c := range messageCases() {
-			m := messageIn(state)
-			if c.given != nil && state != events.Absent {
-				c.given(&m)
+// moved is what an outcome says of each message: its id's first byte with the types of its events.
+func moved(o fsm.Outcome) map[byte][]string {
+	list := map[byte][]string{}
+	for _, c := range o.Changes {
+		if e := c.Value.Entity(); e.Kind != events.KindTopic {
+			for _, t := range c.Transitions {
+				list[e.ID[0]] = append(list[e.ID[0]], t.Event.Type().String())
 			}
-			decided, err := m.Decide(c.command, now)
-			add(attempt{label: c.label, command: typeName(c.command), before: &m, events: decided, err: err})
-		}
-	case events.KindTopic:
-		for _, c := range topicCases() {
-			topic := topicIn(state)
-			if c.given != nil && state != events.Absent {
-				c.given(&topic)
-			}
-			decided, err := topic.Decide(c.command, now)
-			add(attempt{label: c.label, command: typeName(c.command), before: &topic, events: decided, err: err})
-		}
-	case events.KindWorker:
-		for _, c := range workerCases() {
-			w := workerIn(state)
-			decided, err := w.Decide(c, now)
-			add(attempt{label: c.Name(), command: typeName(c), before: &w, events: decided, err: err})
 		}
 	}
 	return list
 }
 
-func typeName(command any) string { return reflect.TypeOf(command).Name() }
-
-// evolve is Evolve of whatever v is.
-func evolve(v fsm.Value, event events.Event) fsm.Value {
-	switch v := v.(type) {
-	case *fsm.Message:
-		next := v.Evolve(event, now)
-		return &next
-	case *fsm.Topic:
-		next := v.Evolve(event, now)
-		return &next
-	case *fsm.Worker:
-		next := v.Evolve(event, now)
-		return &next
+// told is what an outcome says, entity by entity: the verbs of its events, and under "permits" which went out and which came back.
+func told(o fsm.Outcome) map[string]string {
+	list := map[string]string{}
+	add := func(key, word string) { list[key] = strings.TrimSpace(list[key] + " " + word) }
+	for _, c := range o.Changes {
+		for _, t := range c.Transitions {
+			_, verb, _ := strings.Cut(t.Event.Type().String(), ".")
+			add(shortName(c.Value.Entity()), verb)
+		}
 	}
-	return v
+	for _, p := range o.Permits {
+		sign := "+"
+		if p.Back {
+			sign = "-"
+		}
+		add("permits", fmt.Sprintf("%s%s/%d", sign, p.Permit.Lock, p.Permit.Token))
+	}
+	return list
+}
+
+// shortName is a name for people: m1 is the message whose id begins with 1, wa the worker whose id begins with a.
+func shortName(e events.Entity) string {
+	switch e.Kind {
+	case events.KindMessage:
+		return fmt.Sprintf("m%d", e.ID[0])
+	case events.KindWorker:
+		return fmt.Sprintf("w%x", e.ID[0])
+	}
+	return e.Kind.String() + " " + e.Name
+}
+
+// running is a message that a worker claimed at a time, with a permit of lock l where the token is not 0.
+func running(id byte, worker events.ID, claimedAt time.Time, token events.Token) (fsm.Message, fsm.Permit) {
+	m := messageIn(events.Running)
+	m.ID, m.Worker, m.ClaimedAt = events.ID{id}, worker, claimedAt
+	if token > 0 {
+		m.Lock, m.LockToken = "l", token
+	}
+	return m, fsm.Permit{PermitKey: m.Permit(), Worker: worker, Message: m.ID, AcquiredAt: claimedAt}
+}
+
+// session is a permit of lock l that a worker holds without a message.
+func session(worker events.ID, acquiredAt time.Time, token events.Token) fsm.Permit {
+	return fsm.Permit{PermitKey: fsm.PermitKey{Lock: "l", Token: token}, Worker: worker, AcquiredAt: acquiredAt}
+}
+
+// heldLock is lock l with some of its permits out.
+func heldLock(permits, out int) map[string]fsm.Lock {
+	l := fsm.Lock{Name: "l", Version: 10, State: events.Held, Permits: permits, Held: out}
+	if out == 0 {
+		l.State = events.Free
+	}
+	return map[string]fsm.Lock{"l": l}
+}
+
+// waiting is a message of a topic that waits for lock l.
+func waiting(id byte, topic string) fsm.Message {
+	m := messageIn(events.Blocked)
+	m.ID, m.Topic = events.ID{id}, topic
+	return m
+}
+
+// trying is such a message after it was unblocked.
+func trying(id byte, topic string) fsm.Message {
+	return waiting(id, topic).Evolve(&events.MessageUnblocked{Lock: "l"}, now)
 }

@@ -35,7 +35,8 @@ func (c *Claim) VisitFields(f *events.Fields) {
 	}
 }
 
-// Decide grants what is claimable, within each topic's limit.
+// Decide grants what is claimable, within each topic's limit. A message takes its lock with it; one whose lock is taken is blocked, or
+// discarded where it does not wait, and costs no slot.
 func (c Claim) Decide(held Held) (Outcome, error) {
 	l := newLedger(held)
 	free := c.Most
@@ -45,14 +46,35 @@ func (c Claim) Decide(held Held) (Outcome, error) {
 			if topic.Room(ask.N) <= 0 || c.Most > 0 && free == 0 {
 				break
 			}
-			free--
-			ask.N--
-			topic.Running++
-			claim := ClaimMessage{Worker: c.Worker, Counted: topic.Limited(), Running: topic.Running, Limit: topic.Limit}
-			if _, err := l.move(m, claim); err != nil {
+			claim := ClaimMessage{Worker: c.Worker, Counted: topic.Limited(), Running: topic.Running + 1, Limit: topic.Limit}
+			granted, err := l.claim(m, claim)
+			if err != nil {
 				return Outcome{}, err
+			}
+			if granted {
+				free--
+				ask.N--
+				topic.Running++
 			}
 		}
 	}
-	return l.outcome, nil
+	return l.close()
+}
+
+// claim grants a message with its lock. It is false where the lock is taken.
+func (l *ledger) claim(m Message, c ClaimMessage) (bool, error) {
+	if m.Lock != "" {
+		lock := l.lock(m.Lock)
+		if lock.Free() <= 0 {
+			_, err := l.move(m, BlockMessage{})
+			return false, err
+		}
+		token, err := l.acquire(lock, AcquireLock{Worker: c.Worker, Message: m.ID})
+		if err != nil {
+			return false, err
+		}
+		c.LockToken = token
+	}
+	_, err := l.move(m, c)
+	return err == nil, err
 }

@@ -51,7 +51,8 @@ func (c Enqueue) Decide(held Held) (Outcome, []Answer, error) {
 		}
 		answers[i] = answer
 	}
-	return l.outcome, answers, nil
+	outcome, err := l.close()
+	return outcome, answers, err
 }
 
 // firstSeen is the topics that nobody has seen yet: those of the drafts in their order, then the others by name.

@@ -17,6 +17,17 @@ type Held struct {
 	Claimable map[string][]Message    // due messages by topic, in the order in which they are to be claimed
 	Claims    map[events.ID][]Message // open claims by worker, a page of them
 	Uncounted map[string][]Message    // open claims by topic that do not count towards its limit yet, a page of them
+
+	Locks   map[string]Lock
+	Unread  map[string]error     // locks whose rows cannot be read; no claim is granted that takes one, and no permit of theirs is known
+	Spoilt  map[events.ID]int    // by worker: claims of its page that cannot be read, and are not in Claims
+	Waiting map[string][]Message // by lock and, per topic, in their order: the first that is blocked, and the first that was unblocked and has not tried yet
+	Permits []Permit             // those that the command named, by lock, then token
+	Beats   map[events.ID]Member // of whom the command asked; whoever has no heartbeat row is there without a time, or not at all
+	Clock   Clock
+	Leaders map[string]Leader
+	Sweeps  map[events.ID]Sweep
+	Fence   events.Token // higher than every token of a permit so far; from it on, one for each permit
 }
 
 // Key is a name that a caller gave a message. It is taken by one message of its topic at a time.
@@ -59,6 +70,13 @@ type Outcome struct {
 	Changes []Change
 	Counts  []Count
 	Keys    []KeyChange
+	Permits []PermitChange
+}
+
+// PermitChange is what becomes of a permit: it is out from here on, or back.
+type PermitChange struct {
+	Permit Permit
+	Back   bool
 }
 
 // ledger collects an outcome while a composed command goes through its parts. Later parts see what earlier ones did.
@@ -67,7 +85,13 @@ type ledger struct {
 	outcome Outcome
 	place   map[events.Entity]int
 	moved   map[events.ID]Message
+	locks   map[string]Lock    // that were moved
+	back    map[PermitKey]bool // permits that are back by now
+	offered []offer            // locks that may be free, to be offered to those who wait
 }
+
+// offer is a lock that may be free for those who wait for it: of one topic, or of all where it is empty.
+type offer struct{ lock, topic string }
 
 func newLedger(held Held) *ledger {
 	return &ledger{held: held, place: map[events.Entity]int{}, moved: map[events.ID]Message{}}
@@ -106,6 +130,9 @@ func (l *ledger) move(m Message, c MessageCommand) (Message, error) {
 	l.count(after.Topic, slot(after)-slot(m))
 	if after.Key != "" && after.Open() != m.Open() {
 		l.key(after)
+	}
+	if m.Lock != "" && m.State == events.Queued && !after.Open() {
+		l.offered = append(l.offered, offer{m.Lock, m.Topic}) // it may have been the one that its topic sent to try
 	}
 	return after, nil
 }
@@ -176,34 +203,4 @@ func (l *ledger) holder(key Key) KeyHolder {
 		}
 	}
 	return l.held.Keys[key]
-}
-
-// topic carries out a command on a topic.
-func (l *ledger) topic(t Topic, c TopicCommand) (Topic, error) {
-	list, err := t.Decide(c, l.held.Now)
-	if err != nil || len(list) == 0 {
-		return t, err
-	}
-	after := t
-	for _, event := range list {
-		before := after
-		after = after.Evolve(event, l.held.Now)
-		l.change(&after, t.Version, []events.Transition{{Event: event, Version: after.Version, From: before.State, To: after.State}})
-	}
-	return after, nil
-}
-
-// worker carries out a command on a worker.
-func (l *ledger) worker(w Worker, c WorkerCommand) error {
-	list, err := w.Decide(c, l.held.Now)
-	if err != nil {
-		return err
-	}
-	after := w
-	for _, event := range list {
-		before := after
-		after = after.Evolve(event, l.held.Now)
-		l.change(&after, w.Version, []events.Transition{{Event: event, Version: after.Version, From: before.State, To: after.State}})
-	}
-	return nil
 }

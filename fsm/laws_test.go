@@ -28,6 +28,8 @@ func TestLaws(t *testing.T) {
 				foldsLeadThere(rt, h, outcome)
 				countsFit(rt, h, outcome)
 				keysFit(rt, h, outcome)
+				permitsFit(rt, h, outcome)
+				waitersAreTold(rt, h, outcome)
 				if name == "claim" {
 					limitsHold(rt, h, d.claim, outcome)
 				}
@@ -51,7 +53,7 @@ func decidedPurely(t *rapid.T, h fsm.Held, d decider) fsm.Outcome {
 	if fmt.Sprint(err) != fmt.Sprint(errAgain) || written(outcome) != written(again) {
 		t.Errorf("decides twice:\n%s%v\n%s%v", written(outcome), err, written(again), errAgain)
 	}
-	if err != nil && len(outcome.Changes)+len(outcome.Counts)+len(outcome.Keys) > 0 {
+	if err != nil && len(outcome.Changes)+len(outcome.Counts)+len(outcome.Keys)+len(outcome.Permits) > 0 {
 		t.Errorf("is refused with %v and changes\n%s", err, written(outcome))
 	}
 	return outcome
@@ -68,7 +70,7 @@ func written(o fsm.Outcome) string {
 			fmt.Fprintf(&text, "  v%d %s→%s %s %s %08x\n", stored.Version, stored.From, stored.To, stored.Type, stored.Body, stored.Checksum)
 		}
 	}
-	fmt.Fprintf(&text, "%v\n%v\n", o.Counts, o.Keys)
+	fmt.Fprintf(&text, "%v\n%v\n%v\n", o.Counts, o.Keys, o.Permits)
 	return text.String()
 }
 
@@ -84,6 +86,18 @@ func before(h fsm.Held, e events.Entity) fsm.Value {
 		topic := h.Topics[e.Name]
 		topic.Name = e.Name
 		return &topic
+	case events.KindLock:
+		lock := h.Locks[e.Name]
+		lock.Name = e.Name
+		return &lock
+	case events.KindLeader:
+		leader := h.Leaders[e.Name]
+		leader.Name = e.Name
+		return &leader
+	case events.KindSweep:
+		return &fsm.Sweep{ID: e.ID}
+	case events.KindClock:
+		return &h.Clock
 	}
 	w := h.Workers[e.ID]
 	w.ID = e.ID
@@ -177,12 +191,23 @@ func keysFit(t *rapid.T, h fsm.Held, o fsm.Outcome) {
 
 // No claim is granted beyond a limit, a pause, a counting, what was asked or the most.
 func limitsHold(t *rapid.T, h fsm.Held, c fsm.Claim, o fsm.Outcome) {
-	granted := map[string]int{}
+	granted, left := map[string]int{}, map[string]int{}
+	total := 0
 	for _, change := range o.Changes {
-		m := change.Value.(*fsm.Message)
-		granted[m.Topic]++
-		if m.Worker != c.Worker || m.Counted != h.Topics[m.Topic].Limited() {
-			t.Errorf("granted as %+v", m)
+		m, ok := change.Value.(*fsm.Message)
+		switch {
+		case !ok:
+		case m.State == events.Running:
+			granted[m.Topic]++
+			total++
+			if m.Worker != c.Worker || m.Counted != h.Topics[m.Topic].Limited() || (m.LockToken > 0) != (m.Lock != "") {
+				t.Errorf("granted as %+v", m)
+			}
+		case m.State == events.Blocked || m.State == events.Discarded:
+			left[m.Topic]++
+			if lockAfter(h, o, m.Lock).Free() > 0 {
+				t.Errorf("%s is %s while its lock is free", m.Entity(), m.State)
+			}
 		}
 	}
 	for _, ask := range c.Asks {
@@ -196,17 +221,97 @@ func limitsHold(t *rapid.T, h fsm.Held, c fsm.Claim, o fsm.Outcome) {
 			t.Errorf("topic %s: %d granted beside %d, its limit is %d", ask.Topic, n, topic.Running, topic.Limit)
 		}
 	}
-	if c.Most > 0 && len(o.Changes) > c.Most {
-		t.Errorf("%d granted, at most %d", len(o.Changes), c.Most)
+	if c.Most > 0 && total > c.Most {
+		t.Errorf("%d granted, at most %d", total, c.Most)
 	}
 	// Nothing is left out that had room.
 	if c.Most > 0 {
 		return
 	}
 	for _, ask := range c.Asks {
-		want := min(h.Topics[ask.Topic].Room(ask.N), len(h.Claimable[ask.Topic]))
+		want := min(h.Topics[ask.Topic].Room(ask.N), len(h.Claimable[ask.Topic])-left[ask.Topic])
 		if granted[ask.Topic] != want {
 			t.Errorf("topic %s: %d granted, there was room and need for %d", ask.Topic, granted[ask.Topic], want)
+		}
+	}
+}
+
+// lockAfter is a lock after the outcome.
+func lockAfter(h fsm.Held, o fsm.Outcome, name string) fsm.Lock {
+	for _, c := range o.Changes {
+		if l, ok := c.Value.(*fsm.Lock); ok && l.Name == name {
+			return *l
+		}
+	}
+	return h.Locks[name]
+}
+
+// What is out of a lock are its permits, each under a token of its own; none comes back twice or from nowhere, and none goes out beyond the
+// number that the lock has.
+func permitsFit(t *rapid.T, h fsm.Held, o fsm.Outcome) {
+	out := map[fsm.PermitKey]bool{}
+	delta := map[string]int{}
+	for _, p := range h.Permits {
+		out[p.PermitKey] = true
+	}
+	for _, c := range o.Permits {
+		key := c.Permit.PermitKey
+		switch {
+		case c.Back && !out[key]:
+			t.Errorf("permit %s/%d comes back and is not out", key.Lock, key.Token)
+		case c.Back:
+			out[key] = false
+			delta[key.Lock]--
+			continue
+		case out[key] || key.Token < h.Fence || c.Permit.Worker == events.ID{} || !c.Permit.AcquiredAt.Equal(h.Now):
+			t.Errorf("permit %+v goes out, tokens begin at %d", c.Permit, h.Fence)
+		}
+		out[key] = true
+		delta[key.Lock]++
+	}
+	for _, name := range someLocks {
+		before, after := h.Locks[name], lockAfter(h, o, name)
+		if after.Held != before.Held+delta[name] || after.Held < 0 {
+			t.Errorf("lock %s: %d are out after %d, the permits say %+d", name, after.Held, before.Held, delta[name])
+		}
+		if after.Free() < 0 && after.Held > before.Held {
+			t.Errorf("lock %s: %d are out after %d, it has %d", name, after.Held, before.Held, after.Permits)
+		}
+	}
+}
+
+// A lock that has a permit free after a commit that touched it leaves no topic whose waiters are all blocked, except where they were before and
+// the commit freed nothing; and whoever is unblocked waited, for a lock that is free.
+func waitersAreTold(t *rapid.T, h fsm.Held, o fsm.Outcome) {
+	freed := map[string]bool{}
+	for _, p := range o.Permits {
+		freed[p.Permit.Lock] = freed[p.Permit.Lock] || p.Back
+	}
+	after := map[events.ID]fsm.Message{}
+	for _, c := range o.Changes {
+		if m, ok := c.Value.(*fsm.Message); ok {
+			after[m.ID] = *m
+			sent := slices.ContainsFunc(c.Transitions, func(t events.Transition) bool { return t.Event.Type() == events.TypeMessageUnblocked })
+			if sent && lockAfter(h, o, m.Lock).Free() <= 0 {
+				t.Errorf("%s is sent to try for %s, of which nothing is free", m.Entity(), m.Lock)
+			}
+		}
+	}
+	for _, name := range someLocks {
+		blocked, tries := map[string]int{}, map[string]bool{}
+		for _, m := range h.Waiting[name] {
+			if moved, ok := after[m.ID]; ok {
+				m = moved
+			}
+			if m.State == events.Blocked {
+				blocked[m.Topic]++
+			}
+			tries[m.Topic] = tries[m.Topic] || m.Trying
+		}
+		for topic, n := range blocked {
+			if freed[name] && lockAfter(h, o, name).Free() > 0 && !tries[topic] {
+				t.Errorf("lock %s has a permit free and %d of topic %s wait untold", name, n, topic)
+			}
 		}
 	}
 }

@@ -15,7 +15,10 @@ var messageLife = newLifecycle(events.KindMessage,
 	edge(events.TypeMessageRequeued, events.Queued, events.Running, events.Orphaned),
 	edge(events.TypeMessageOrphaned, events.Orphaned, events.Running),
 	edge(events.TypeMessageDeadLettered, events.DeadLettered, events.Running, events.Orphaned),
-	edge(events.TypeMessageCancelled, events.Cancelled, events.Queued, events.Running),
+	edge(events.TypeMessageBlocked, events.Blocked, events.Queued),
+	edge(events.TypeMessageUnblocked, events.Queued, events.Blocked),
+	edge(events.TypeMessageDiscarded, events.Discarded, events.Queued),
+	edge(events.TypeMessageCancelled, events.Cancelled, events.Queued, events.Blocked, events.Running),
 	edge(events.TypeMessageRedriven, events.Queued, events.DeadLettered),
 )
 
@@ -32,6 +35,9 @@ type Message struct {
 	DueAt      time.Time // not claimed before
 	Limits     events.Limits
 	Payload    events.Facts
+	Lock       string // taken by its claim; empty is none
+	OnLocked   events.LockPolicy
+	Trying     bool // it was unblocked and has not tried since: queued, and holding nothing
 
 	// What has been spent, each count read by the limit that names it.
 	Attempts       int // claims ever made
@@ -45,7 +51,8 @@ type Message struct {
 	Worker    events.ID
 	Token     events.Token
 	ClaimedAt time.Time
-	Counted   bool // the claim counts towards its topic's limit
+	Counted   bool         // the claim counts towards its topic's limit
+	LockToken events.Token // of the permit that the claim took; it may have been taken from it since
 }
 
 // VisitFields names the fields as a store keeps them. The id and the version have columns of their own.
@@ -59,6 +66,9 @@ func (m *Message) VisitFields(f *events.Fields) {
 	f.Time("due", &m.DueAt)
 	m.Limits.VisitFields(f)
 	m.Payload.VisitFields(f)
+	f.Text("lock", &m.Lock)
+	m.OnLocked.VisitFields(f)
+	f.Flag("trying", &m.Trying)
 	f.Int("attempts", &m.Attempts)
 	f.Int("releases", &m.Releases)
 	f.Int("failures", &m.Failures)
@@ -69,14 +79,20 @@ func (m *Message) VisitFields(f *events.Fields) {
 	f.Token("token", &m.Token)
 	f.Time("claimed", &m.ClaimedAt)
 	f.Flag("counted", &m.Counted)
+	f.Token("lock_token", &m.LockToken)
 }
 
 // Open reports whether the message still has to end.
-func (m Message) Open() bool { return m.State == events.Queued || m.State == events.Running }
+func (m Message) Open() bool {
+	return m.State == events.Queued || m.State == events.Blocked || m.State == events.Running
+}
 
 // Live reports whether a store keeps a row of the message. One that has ended for good is history: its log says all of it. A dead
 // letter stays, since it can be redriven.
 func (m Message) Live() bool { return m.Open() || m.State == events.DeadLettered }
+
+// Permit is the permit that its open claim took; its token is 0 where it took none.
+func (m Message) Permit() PermitKey { return PermitKey{Lock: m.Lock, Token: m.LockToken} }
 
 // Spent is how many attempts count against the message's limit since it was last redriven.
 func (m Message) Spent() int { return m.Attempts - m.Releases - m.SpentBefore }
@@ -91,15 +107,24 @@ type EnqueueMessage struct {
 	UniqueFor time.Duration
 	Limits    events.Limits
 	Payload   events.Facts
+	Lock      string
+	OnLocked  events.LockPolicy
 }
 
 // ClaimMessage gives the message to a worker. Running and Limit are the topic's, this claim included.
 type ClaimMessage struct {
-	Worker  events.ID
-	Counted bool
-	Running int
-	Limit   int
+	Worker    events.ID
+	Counted   bool
+	Running   int
+	Limit     int
+	LockToken events.Token // of the permit that was taken for it
 }
+
+// BlockMessage says that its lock was taken at its turn. One that does not wait is discarded instead, unless it was claimed before.
+type BlockMessage struct{}
+
+// UnblockMessage sends it to try again.
+type UnblockMessage struct{ Repair bool }
 
 // CountMessage makes an open claim count towards its topic's limit, which was set after the claim.
 type CountMessage struct{}
@@ -143,7 +168,7 @@ type OrphanMessage struct {
 	Evidence events.Evidence
 }
 
-// TakeBackMessage takes a running message from its worker at an operator's wish. The attempt stays spent.
+// TakeBackMessage takes a running message from its worker at an operator's wish. The attempt stays spent. See [Operate] for when it may.
 type TakeBackMessage struct {
 	By     string
 	Detail string
@@ -185,13 +210,23 @@ func (m Message) Evolve(event events.Event, at time.Time) Message {
 		return m.evolveEnqueued(e, at)
 	case *events.MessageClaimed:
 		m.Attempts++
-		m.Worker, m.Token, m.ClaimedAt, m.Counted = e.Worker, e.Token, at, e.Limit > 0
+		m.Worker, m.Token, m.ClaimedAt, m.Counted, m.LockToken = e.Worker, e.Token, at, e.Limit > 0, e.LockToken
+		m.Trying = false
 		return m
 	case *events.MessageCounted:
 		m.Counted = true
 		return m
+	case *events.MessageBlocked:
+		m.Trying = false
+		return m
+	case *events.MessageUnblocked:
+		m.Trying = true
+		if m.DueAt.After(at) { // it was due when it was blocked; the clock was set back since
+			m.DueAt = at
+		}
+		return m
 	case *events.MessageRequeued:
-		return m.unclaimed().evolveRequeued(e)
+		return m.unclaimed().evolveRequeued(e, at)
 	case *events.MessageOrphaned:
 		m.Orphanings++
 		return m // what it held is told by the event that follows in the same commit
@@ -210,6 +245,7 @@ func (m Message) Evolve(event events.Event, at time.Time) Message {
 
 func (m Message) evolveEnqueued(e *events.MessageEnqueued, at time.Time) Message {
 	m.Topic, m.Priority, m.Key, m.Limits, m.Payload = e.Topic, e.Priority, e.Key, e.Limits, e.Payload
+	m.Lock, m.OnLocked = e.Lock, e.OnLocked
 	m.EnqueuedAt, m.DueAt = at, at
 	if e.DueAt.After(at) {
 		m.DueAt = e.DueAt
@@ -220,21 +256,25 @@ func (m Message) evolveEnqueued(e *events.MessageEnqueued, at time.Time) Message
 	return m
 }
 
-func (m Message) evolveRequeued(e *events.MessageRequeued) Message {
+func (m Message) evolveRequeued(e *events.MessageRequeued, at time.Time) Message {
 	switch e.Reason {
 	case events.ReasonRetry:
 		m.Failures++
 	case events.ReasonReleased, events.ReasonSnoozed, events.ReasonUnclaimed:
 		m.Releases++
 	}
-	if !e.DueAt.IsZero() {
-		m.DueAt = e.DueAt // without one it keeps its old place, ahead of what came later
-	}
+	switch {
+	case !e.DueAt.IsZero():
+		m.DueAt = e.DueAt
+	case m.DueAt.After(at): // it was due when it was claimed; the clock was set back since
+		m.DueAt = at
+	} // else it keeps its old place, ahead of what came later
 	return m
 }
 
 // unclaimed is the message with no claim open.
 func (m Message) unclaimed() Message {
-	m.Worker, m.Token, m.ClaimedAt, m.Counted = events.ID{}, 0, time.Time{}, false
+	m.Worker, m.Token, m.ClaimedAt, m.Counted, m.LockToken = events.ID{}, 0, time.Time{}, false, 0
+	m.Trying = false
 	return m
 }

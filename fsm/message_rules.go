@@ -66,7 +66,7 @@ func (c EnqueueMessage) decideMessage(m Message, now time.Time) ([]events.Event,
 	}
 	return []events.Event{&events.MessageEnqueued{
 		Topic: c.Topic, DueAt: due, Priority: c.Priority, Key: c.Key, UniqueFor: c.UniqueFor.Truncate(time.Microsecond),
-		Limits: c.Limits, Payload: c.Payload,
+		Limits: c.Limits, Payload: c.Payload, Lock: c.Lock, OnLocked: c.OnLocked,
 	}}, nil
 }
 
@@ -82,11 +82,36 @@ func (c ClaimMessage) decideMessage(m Message, now time.Time) ([]events.Event, *
 		r.Detail = "not due before " + m.DueAt.Format(time.RFC3339Nano)
 		return nil, r
 	}
-	claimed := &events.MessageClaimed{Worker: c.Worker, Token: events.Token(m.Version + 1), Attempt: m.Attempts + 1}
+	claimed := &events.MessageClaimed{
+		Worker: c.Worker, Token: events.Token(m.Version + 1), Attempt: m.Attempts + 1, LockToken: c.LockToken,
+	}
 	if c.Counted {
 		claimed.Running, claimed.Limit = c.Running, c.Limit
 	}
 	return []events.Event{claimed}, nil
+}
+
+// Name is "block".
+func (BlockMessage) Name() string { return "block" }
+
+func (c BlockMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuse(c.Name(), events.TypeMessageBlocked); r != nil {
+		return nil, r
+	}
+	if m.OnLocked == events.SkipIfLocked && m.Attempts == 0 {
+		return []events.Event{&events.MessageDiscarded{Reason: events.ReasonLockTaken, Lock: m.Lock}}, nil
+	}
+	return []events.Event{&events.MessageBlocked{Lock: m.Lock}}, nil
+}
+
+// Name is "unblock".
+func (UnblockMessage) Name() string { return "unblock" }
+
+func (c UnblockMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *Refusal) {
+	if r := m.refuse(c.Name(), events.TypeMessageUnblocked); r != nil {
+		return nil, r
+	}
+	return []events.Event{&events.MessageUnblocked{Lock: m.Lock, Repair: c.Repair}}, nil
 }
 
 // Name is "count".
@@ -183,10 +208,18 @@ func (c OrphanMessage) decideMessage(m Message, _ time.Time) ([]events.Event, *R
 	if own := m.Limits.OrphanMaxAttempts; own > 0 {
 		limit = own
 	}
-	if limit > 0 && m.Spent() >= limit {
+	if limit > 0 && m.orphaned(c.Evidence.Count) >= limit {
 		return []events.Event{orphaned, &events.MessageDeadLettered{Reason: events.ReasonOrphanLimit, Token: m.Token}}, nil
 	}
 	return []events.Event{orphaned, &events.MessageRequeued{Reason: events.ReasonOrphan, Token: m.Token}}, nil
+}
+
+// orphaned is what the orphan limit reads, this orphaning included: every claim that was spent, or the orphanings alone.
+func (m Message) orphaned(count events.OrphanCount) int {
+	if count == events.CountOrphanings {
+		return m.Orphanings - m.OrphanedBefore + 1
+	}
+	return m.Spent()
 }
 
 // Name is "take-back".

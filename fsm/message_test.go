@@ -310,14 +310,19 @@ func TestRedriveRestartsBudgets(t *testing.T) {
 
 // The orphan limit counts from the redrive too.
 func TestRedriveRestartsTheOrphanLimit(t *testing.T) {
-	orphan := fsm.OrphanMessage{Evidence: events.Evidence{Claimer: workerA, Limit: 1}}
-	m := after(t, claim(t, queued(t, events.Limits{})), orphan, fsm.RedriveMessage{})
-	orphan.Evidence.Limit = 2
-	if m = after(t, claim(t, m), orphan); m.State != events.Queued {
-		t.Errorf("the first orphaning of the new series leaves it %s", m.State)
-	}
-	if m = after(t, claim(t, m), orphan); m.State != events.DeadLettered {
-		t.Errorf("the second orphaning of the new series leaves it %s", m.State)
+	for _, count := range []events.OrphanCount{events.CountClaims, events.CountOrphanings} {
+		orphan := fsm.OrphanMessage{Evidence: events.Evidence{Claimer: workerA, Limit: 1, Count: count}}
+		m := after(t, claim(t, queued(t, events.Limits{})), orphan, fsm.RedriveMessage{})
+		orphan.Evidence.Limit = 2
+		if m = after(t, claim(t, m), orphan); m.State != events.Queued {
+			t.Errorf("counting %s, the first orphaning of the new series leaves it %s", count, m.State)
+		}
+		if m.State != events.Queued {
+			continue
+		}
+		if m = after(t, claim(t, m), orphan); m.State != events.DeadLettered {
+			t.Errorf("counting %s, the second orphaning of the new series leaves it %s", count, m.State)
+		}
 	}
 }
 

@@ -1,16 +1,35 @@
 package fsm
 
 import (
+	"cmp"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 )
 
 // Operate carries out one command on each of some messages, at an operator's wish.
+//
+// A claim that is ended from outside gives its slot back at once. Its permit stays with a worker that lives, until the worker says that the
+// handler has ended: what the lock protects must not be touched by two. That of a dead worker comes back with the claim.
 type Operate struct {
 	IDs     []events.ID
 	Command MessageCommand // CancelMessage, TakeBackMessage or RedriveMessage
+	Force   Force          // whether a claim is taken from a worker that lives
+	After   time.Duration  // orphan_reclaim_after, by which workers are judged; 0 is the default
+	Gone    []events.ID    // workers that are proven to have ended
+	Judged  []events.ID    // workers whose heartbeats were asked for; who claimed since is not among them, and lives
 }
+
+// Force says whether an operator insists.
+type Force uint8
+
+// The zero does not.
+const (
+	Unforced Force = iota
+	Forced
+)
 
 // Name is the command's.
 func (c Operate) Name() string { return c.Command.Name() }
@@ -21,12 +40,54 @@ func (c Operate) Decide(held Held) (Outcome, []*Refusal, error) {
 	l := newLedger(held)
 	refusals := make([]*Refusal, len(c.IDs))
 	for i, id := range c.IDs {
-		_, err := l.move(l.message(id), c.Command)
+		err := l.operate(c, l.message(id))
 		if err != nil && !errors.As(err, &refusals[i]) {
 			return Outcome{}, nil, err
 		}
 	}
-	return l.outcome, refusals, nil
+	outcome, err := l.close()
+	return outcome, refusals, err
+}
+
+// operate carries out the command on a message.
+func (l *ledger) operate(c Operate, m Message) error {
+	worker, permit := m.Worker, m.Permit()
+	dead := l.dead(c, worker)
+	if _, takes := c.Command.(TakeBackMessage); takes && m.State == events.Running && !dead && c.Force != Forced {
+		r := m.refusal(c.Name(), events.ReasonAlive)
+		r.Detail = "its worker " + worker.String() + " lives; force it to take the claim away all the same"
+		return r
+	}
+	if _, err := l.move(m, c.Command); err != nil {
+		return err
+	}
+	p, out := l.permit(permit)
+	if !out || !dead {
+		return nil
+	}
+	by, detail := wish(c.Command)
+	return l.giveBack(p, ForceReleaseLock{Token: p.Token, By: by, Detail: detail})
+}
+
+// dead judges a worker as a sweep does.
+func (l *ledger) dead(c Operate, worker events.ID) bool {
+	if !slices.Contains(c.Judged, worker) {
+		return false
+	}
+	m := l.held.Beats[worker]
+	m.Gone = slices.Contains(c.Gone, worker)
+	return Judge(m, events.Thresholds{After: cmp.Or(c.After, DefaultReclaimAfter)}, l.held.Clock, l.held.Now) != ""
+}
+
+// wish is whose wish a command is, in his words.
+func wish(c MessageCommand) (by, detail string) {
+	switch c := c.(type) {
+	case CancelMessage:
+		return c.By, c.Detail
+	case TakeBackMessage:
+		return c.By, c.Detail
+	}
+	return "", ""
 }
 
 // OperateTopic carries out one command on a topic.
@@ -60,21 +121,37 @@ type OperateWorker struct {
 // Name is the command's.
 func (c OperateWorker) Name() string { return c.Command.Name() }
 
-// Decide gives what the store must keep. A stop gives back what the worker holds, a page at a time; only the commit that finds the last of it
-// says that the worker has stopped.
+// Decide gives what the store must keep. A stop gives back what the worker holds, claims and permits, a page at a time; only the commit that
+// finds the last of it says that the worker has stopped. A purge of one that holds something, or was heard of within its TTL, does nothing.
 func (c OperateWorker) Decide(held Held) (Outcome, error) {
 	l := newLedger(held)
 	w, ok := held.Workers[c.Worker]
 	if !ok {
 		w = Worker{ID: c.Worker}
 	}
-	if stop, ok := c.Command.(StopWorker); ok {
-		return l.stop(w, stop)
+	switch command := c.Command.(type) {
+	case StopWorker:
+		return l.stop(w, command)
+	case PurgeWorker:
+		if held.holds(w, command.TTL) {
+			return Outcome{}, nil
+		}
+	case ReturnWorker:
+		if beat, beats := held.Beats[w.ID]; beats && held.Clock.Age(held.Now, beat.LastBeatAt) >= held.Clock.Age(held.Now, w.LostAt) {
+			return Outcome{}, nil // it has not been heard of since: it would be lost again at once
+		}
 	}
 	if err := l.worker(w, c.Command); err != nil {
 		return Outcome{}, err
 	}
 	return l.outcome, nil
+}
+
+// holds reports whether there is still a reason to remember a lost worker: it holds something, was lost or has beaten within the time.
+func (h Held) holds(w Worker, within time.Duration) bool {
+	beat, beats := h.Beats[w.ID]
+	return len(h.Claims[w.ID])+h.Spoilt[w.ID] > 0 || len(h.Permits) > 0 || h.Clock.Age(h.Now, w.LostAt) < within ||
+		beats && h.Clock.Age(h.Now, beat.LastBeatAt) < within
 }
 
 func (l *ledger) stop(w Worker, c StopWorker) (Outcome, error) {
@@ -87,14 +164,24 @@ func (l *ledger) stop(w Worker, c StopWorker) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
-	if len(page) == StopPage {
-		return l.outcome, nil // there may be more
+	permits := 0
+	for _, p := range l.held.Permits {
+		if p.Worker != w.ID {
+			continue
+		}
+		permits++
+		if err := l.giveBack(p, ReleaseLock{Token: p.Token}); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if len(page) > 0 && len(page)+l.held.Spoilt[w.ID] == StopPage || permits >= StopPage {
+		return l.close() // there may be more
 	}
 	c.Released += len(page)
 	if err := l.worker(w, c); err != nil {
 		return Outcome{}, err
 	}
-	return l.outcome, nil
+	return l.close()
 }
 
 // CountClaims counts the claims that were open before their topic had a limit. Until all of them count, none is granted. It goes on

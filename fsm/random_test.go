@@ -1,8 +1,10 @@
 package fsm_test
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -10,8 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the laws speak of: two topics, two workers, eight messages, of which not all exist, and two keys.
+// What the laws speak of: two topics, two workers, two locks, eight messages, of which not all exist, and two keys.
 var (
+	someLocks   = []string{"l", "r"}
 	someTopics  = []string{"mail", "post"}
 	someWorkers = []events.ID{workerA, workerB}
 	someKeys    = []string{"", "", "k", "l"}
@@ -24,7 +27,8 @@ func anyHeld(t *rapid.T) fsm.Held {
 	h := fsm.Held{
 		Now: now, Messages: map[events.ID]fsm.Message{}, Topics: map[string]fsm.Topic{}, Workers: map[events.ID]fsm.Worker{},
 		Keys: map[fsm.Key]fsm.KeyHolder{}, Claimable: map[string][]fsm.Message{}, Claims: map[events.ID][]fsm.Message{},
-		Uncounted: map[string][]fsm.Message{},
+		Uncounted: map[string][]fsm.Message{}, Locks: map[string]fsm.Lock{}, Waiting: map[string][]fsm.Message{},
+		Beats: map[events.ID]fsm.Member{}, Leaders: map[string]fsm.Leader{}, Fence: 1000,
 	}
 	for _, name := range someTopics {
 		if rapid.Bool().Draw(t, "topic seen") {
@@ -39,7 +43,12 @@ func anyHeld(t *rapid.T) fsm.Held {
 			w.ID = id
 			h.Workers[id] = w
 		}
+		if rapid.Bool().Draw(t, "beats") {
+			h.Beats[id] = fsm.Member{Worker: id, LastBeatAt: now.Add(-time.Duration(rapid.IntRange(0, 240).Draw(t, "beat age")) * time.Second)}
+		}
 	}
+	h.Leaders[fsm.Beat] = leaderIn(rapid.SampledFrom([]events.State{events.Absent, events.Led, events.Vacant}).Draw(t, "leader"))
+	h.Clock = clockIn(rapid.SampledFrom([]events.State{events.Absent, events.Active}).Draw(t, "clock"))
 	for id := byte(1); id <= 6; id++ {
 		add(t, h, anyMessage(t, h, events.ID{id}))
 	}
@@ -48,7 +57,42 @@ func anyHeld(t *rapid.T) fsm.Held {
 		topic.Counting = topic.Limited() && (len(h.Uncounted[name]) > 0 || rapid.IntRange(0, 3).Draw(t, "counting") == 0)
 		h.Topics[name] = topic
 	}
+	anyLocks(t, &h)
 	return h
+}
+
+// anyLocks gives every open claim its permit, most often, and some workers one beside.
+func anyLocks(t *rapid.T, h *fsm.Held) {
+	for _, m := range h.Messages {
+		if m.LockToken > 0 && m.ID[0]%4 != 3 { // of a fourth it was taken by force
+			h.Permits = append(h.Permits, fsm.Permit{PermitKey: m.Permit(), Worker: m.Worker, Message: m.ID, AcquiredAt: m.ClaimedAt})
+		}
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "sessions") {
+		p := session(rapid.SampledFrom(someWorkers).Draw(t, "worker"), now.Add(-time.Duration(i)*40*time.Second), events.Token(900+i))
+		p.Lock = rapid.SampledFrom(someLocks).Draw(t, "lock")
+		if rapid.Bool().Draw(t, "ttl") {
+			p.ExpiresAt = now.Add(time.Duration(i-1) * time.Minute)
+		}
+		h.Permits = append(h.Permits, p)
+	}
+	slices.SortFunc(h.Permits, func(a, b fsm.Permit) int {
+		return cmp.Or(strings.Compare(a.Lock, b.Lock), cmp.Compare(a.Token, b.Token))
+	})
+	for _, name := range someLocks {
+		l := fsm.Lock{Name: name, Version: 8, State: events.Free, Permits: rapid.IntRange(0, 3).Draw(t, "permits")}
+		for _, p := range h.Permits {
+			if p.Lock == name {
+				l.Held, l.State = l.Held+1, events.Held
+			}
+		}
+		h.Locks[name] = l
+	}
+	for id := range byte(9) {
+		if m, ok := h.Messages[events.ID{id}]; ok && (m.State == events.Blocked || m.Trying) {
+			h.Waiting[m.Lock] = append(h.Waiting[m.Lock], m)
+		}
+	}
 }
 
 // add puts a message where a store would find it.
@@ -92,7 +136,15 @@ func anyMessage(t *rapid.T, h fsm.Held, id events.ID) fsm.Message {
 		case m.State == events.Queued && rapid.IntRange(0, 3).Draw(t, "claim") > 0:
 			topic := h.Topics[m.Topic]
 			counted := topic.Limited() && rapid.Bool().Draw(t, "counted")
-			c = fsm.ClaimMessage{Worker: rapid.SampledFrom(someWorkers).Draw(t, "worker"), Counted: counted, Running: 1, Limit: topic.Limit}
+			claim := fsm.ClaimMessage{Worker: rapid.SampledFrom(someWorkers).Draw(t, "worker"), Counted: counted, Running: 1, Limit: topic.Limit}
+			if m.Lock != "" {
+				claim.LockToken = events.Token(100*int(id[0]) + m.Version)
+			}
+			c = claim
+		case m.Lock != "" && m.State == events.Queued:
+			c = fsm.BlockMessage{}
+		case m.State == events.Blocked && rapid.Bool().Draw(t, "unblock"):
+			c = fsm.UnblockMessage{}
 		default:
 			c = anyCommand(t, m)
 		}
@@ -112,6 +164,8 @@ func anyDraft(t *rapid.T, id events.ID) fsm.Draft {
 	return fsm.Draft{ID: id, Given: true, EnqueueMessage: fsm.EnqueueMessage{
 		Topic:     rapid.SampledFrom(someTopics).Draw(t, "topic"),
 		Key:       rapid.SampledFrom(someKeys).Draw(t, "key"),
+		Lock:      rapid.SampledFrom(append([]string{""}, someLocks...)).Draw(t, "lock"),
+		OnLocked:  rapid.SampledFrom([]events.LockPolicy{events.WaitForLock, events.SkipIfLocked}).Draw(t, "on locked"),
 		Delay:     time.Duration(rapid.IntRange(-1, 2).Draw(t, "delay")) * time.Hour / 2,
 		UniqueFor: time.Duration(rapid.IntRange(0, 2).Draw(t, "unique for")) * time.Hour,
 		Limits:    events.Limits{MaxAttempts: rapid.IntRange(0, 3).Draw(t, "attempts"), BackoffMax: time.Minute},
@@ -142,7 +196,10 @@ func anyCommand(t *rapid.T, m fsm.Message) fsm.MessageCommand {
 }
 
 // composed are the names of all composed commands.
-var composed = []string{"claim", "enqueue", "settle", "reclaim", "operate", "operate-topic", "operate-worker", "count-claims"}
+var composed = []string{
+	"claim", "enqueue", "settle", "reclaim", "operate", "operate-topic", "operate-worker", "count-claims",
+	"acquire", "unlock", "force-release", "expire", "operate-lock", "repair-lock", "operate-leader", "operate-clock", "record-sweep",
+}
 
 // decider is a composed command.
 type decider struct {
@@ -176,18 +233,26 @@ func anyDecider(t *rapid.T, h fsm.Held, name string) decider {
 	case "settle":
 		c := fsm.Settle{Sender: worker, Recordable: rapid.IntRange(0, 4).Draw(t, "recordable")}
 		for _, id := range ids {
-			c.Items = append(c.Items, fsm.Settlement{ID: id, Command: anyCallback(t, h.Messages[id])})
+			c.Items = append(c.Items, fsm.Settlement{ID: id, Command: anyCallback(t, h.Messages[id]), Permit: anyPermit(t, h, id)})
 		}
 		return decider{decide: func(h fsm.Held) (fsm.Outcome, error) {
 			o, _, err := c.Decide(h)
 			return o, err
 		}}
 	case "reclaim":
-		return decider{decide: fsm.Reclaim{Evidence: events.Evidence{Claimer: worker, Limit: 3}}.Decide}
+		c := sweeping()
+		c.Evidence.Claimer, c.Evidence.Limit = worker, 3
+		if rapid.Bool().Draw(t, "gone") {
+			c.Evidence.Reason = events.ReasonProcessGone
+		}
+		return decider{decide: func(h fsm.Held) (fsm.Outcome, error) {
+			o, _, err := c.Decide(h)
+			return o, err
+		}}
 	case "operate":
-		c := fsm.Operate{IDs: ids, Command: rapid.SampledFrom([]fsm.MessageCommand{
+		c := fsm.Operate{IDs: ids, Judged: someWorkers, Command: rapid.SampledFrom([]fsm.MessageCommand{
 			fsm.CancelMessage{By: "ops"}, fsm.TakeBackMessage{}, fsm.RedriveMessage{},
-		}).Draw(t, "operation")}
+		}).Draw(t, "operation"), Force: rapid.SampledFrom([]fsm.Force{fsm.Unforced, fsm.Forced}).Draw(t, "force")}
 		return decider{decide: func(h fsm.Held) (fsm.Outcome, error) {
 			o, _, err := c.Decide(h)
 			return o, err
@@ -200,8 +265,55 @@ func anyDecider(t *rapid.T, h fsm.Held, name string) decider {
 		return decider{decide: fsm.OperateWorker{
 			Worker: worker, Command: rapid.SampledFrom(workerCases()).Draw(t, "operation"),
 		}.Decide}
-	default:
+	case "count-claims":
 		return decider{decide: fsm.CountClaims{Topic: topic, Page: rapid.IntRange(1, 4).Draw(t, "page")}.Decide}
+	default:
+		return decider{decide: anyLockDecider(t, h, name, worker)}
+	}
+}
+
+// anyPermit is most often the one that the message's claim took.
+func anyPermit(t *rapid.T, h fsm.Held, id events.ID) fsm.PermitKey {
+	if len(h.Permits) > 0 && rapid.IntRange(0, 3).Draw(t, "another permit") == 0 {
+		return rapid.SampledFrom(h.Permits).Draw(t, "permit").PermitKey
+	}
+	return h.Messages[id].Permit()
+}
+
+// anyLockDecider is a composed command on locks, or on what the beat keeps.
+func anyLockDecider(t *rapid.T, h fsm.Held, name string, worker events.ID) func(fsm.Held) (fsm.Outcome, error) {
+	lock := rapid.SampledFrom(someLocks).Draw(t, "lock")
+	switch name {
+	case "acquire":
+		return func(h fsm.Held) (fsm.Outcome, error) {
+			o, _, err := fsm.Acquire{Lock: lock, Worker: worker, TTL: time.Minute}.Decide(h)
+			return o, err
+		}
+	case "unlock":
+		c := fsm.Unlock{Worker: worker, Recordable: rapid.IntRange(0, 3).Draw(t, "recordable")}
+		for range rapid.IntRange(1, 4).Draw(t, "permits") {
+			c.Permits = append(c.Permits, anyPermit(t, h, messageID(t)))
+		}
+		return func(h fsm.Held) (fsm.Outcome, error) {
+			o, _, err := c.Decide(h)
+			return o, err
+		}
+	case "force-release":
+		return fsm.ForceRelease{Lock: lock, Token: anyPermit(t, h, messageID(t)).Token, By: "ops"}.Decide
+	case "expire":
+		return fsm.ExpireLocks{Lock: lock}.Decide
+	case "operate-lock":
+		return fsm.OperateLock{Lock: lock, ConfigureLock: fsm.ConfigureLock{Permits: rapid.IntRange(1, 5).Draw(t, "permits")}}.Decide
+	case "repair-lock":
+		return fsm.RepairLock{Lock: lock}.Decide
+	case "operate-leader":
+		c := rapid.SampledFrom(leaderCases()).Draw(t, "operation")
+		return fsm.OperateLeader{Leadership: fsm.Beat, Command: c.command}.Decide
+	case "operate-clock":
+		c := rapid.SampledFrom(clockCases()).Draw(t, "step")
+		return fsm.OperateClock{StepClock: fsm.StepClock{FromAt: c.from, ToAt: c.to, Worker: worker}}.Decide
+	default:
+		return fsm.RecordSweep{Sweep: thisID, Event: &events.SweepFinished{Decider: worker}}.Decide
 	}
 }
 
@@ -210,6 +322,11 @@ func clone(h fsm.Held) fsm.Held {
 	pages := func(list []fsm.Message) []fsm.Message { return slices.Clone(list) }
 	h.Messages, h.Topics, h.Workers, h.Keys = maps.Clone(h.Messages), maps.Clone(h.Topics), maps.Clone(h.Workers), maps.Clone(h.Keys)
 	h.Claimable, h.Claims, h.Uncounted = maps.Clone(h.Claimable), maps.Clone(h.Claims), maps.Clone(h.Uncounted)
+	h.Locks, h.Waiting, h.Permits = maps.Clone(h.Locks), maps.Clone(h.Waiting), slices.Clone(h.Permits)
+	h.Beats, h.Leaders = maps.Clone(h.Beats), maps.Clone(h.Leaders)
+	for key, list := range h.Waiting {
+		h.Waiting[key] = pages(list)
+	}
 	for key, list := range h.Claimable {
 		h.Claimable[key] = pages(list)
 	}

@@ -15,10 +15,12 @@ type Settle struct {
 	Unrecorded int // refusals of this sender that were left out before
 }
 
-// Settlement is the result of one claim: a command that carries the claim's token.
+// Settlement is the result of one claim: a command that carries the claim's token. It also says that the claim's handler has ended: the permit
+// that the claim took goes back, even where the claim was ended from outside before.
 type Settlement struct {
 	ID      events.ID
 	Command MessageCommand
+	Permit  PermitKey // its token is 0 where the claim took none
 }
 
 // Name is "settle".
@@ -39,6 +41,11 @@ func (c Settle) Decide(held Held) (Outcome, []*Refusal, error) {
 	for i, item := range c.Items {
 		m := l.message(item.ID)
 		_, err := l.move(m, item.Command)
+		if p, out := l.permit(item.Permit); out && c.frees(p, m, err == nil) {
+			if err := l.giveBack(p, ReleaseLock{Token: p.Token}); err != nil {
+				return Outcome{}, nil, err
+			}
+		}
 		if err == nil {
 			continue
 		}
@@ -59,14 +66,32 @@ func (c Settle) Decide(held Held) (Outcome, []*Refusal, error) {
 		})
 		c.Unrecorded = 0
 	}
-	return l.outcome, refusals, nil
+	outcome, err := l.close()
+	return outcome, refusals, err
 }
 
-// recorded reports whether the outcome holds such a refusal already: one for a message, a token and a command says it all.
+// frees reports whether a result ends a permit that is out: that of the message's open claim where the result was accepted, that of an earlier
+// claim of the sender where it came too late. So nobody frees what another handler holds.
+func (c Settle) frees(p Permit, m Message, accepted bool) bool {
+	if p.Message != m.ID {
+		return false
+	}
+	if p.PermitKey == m.Permit() {
+		return accepted
+	}
+	return !accepted && p.Worker == c.Sender
+}
+
+// recorded reports whether the outcome holds such a refusal already: one for an entity, a token and a command says it all.
 func (l *ledger) recorded(r *Refusal) bool {
 	i, ok := l.place[r.Entity]
 	return ok && slices.ContainsFunc(l.outcome.Changes[i].Transitions, func(t events.Transition) bool {
-		e, ok := t.Event.(*events.MessageRefused)
-		return ok && e.Command == r.Command && e.Sent == r.Sent
+		switch e := t.Event.(type) {
+		case *events.MessageRefused:
+			return e.Command == r.Command && e.Sent == r.Sent
+		case *events.LockRefused:
+			return e.Command == r.Command && e.Sent == r.Sent
+		}
+		return false
 	})
 }

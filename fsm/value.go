@@ -6,7 +6,7 @@ import (
 	"github.com/foundling-go/foundling/events"
 )
 
-// Value is the state of one entity of any kind: a *Message, *Topic or *Worker.
+// Value is the state of one entity of any kind: a *Message, *Topic, *Worker, *Lock, *Leader, *Sweep or *Clock.
 type Value interface {
 	events.Visitor
 	// Entity is whose state it is.
@@ -28,6 +28,14 @@ func NewValue(e events.Entity) (Value, error) {
 		return &Topic{Name: e.Name}, nil
 	case events.KindWorker:
 		return &Worker{ID: e.ID}, nil
+	case events.KindLock:
+		return &Lock{Name: e.Name}, nil
+	case events.KindLeader:
+		return &Leader{Name: e.Name}, nil
+	case events.KindSweep:
+		return &Sweep{ID: e.ID}, nil
+	case events.KindClock:
+		return &Clock{}, nil
 	}
 	return nil, fmt.Errorf("%s: this version has no machine for its kind", e)
 }
@@ -75,11 +83,15 @@ func Apply(v Value, r events.Recorded) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	to, ok := life.Next(state, typ)
-	if !ok || r.From != state || r.To != to {
+	if r.From != state || !life.Leads(state, typ, r.To) {
+		to, _ := life.Next(state, typ)
 		return nil, corrupt("%s from %s to %s is recorded, the entity was %s and the table leads to %s", typ, r.From, r.To, state, to)
 	}
-	return v.evolved(r), nil
+	next := v.evolved(r)
+	if _, to := next.At(); to != r.To {
+		return nil, corrupt("%s from %s to %s is recorded, it leads to %s", typ, r.From, r.To, to)
+	}
+	return next, nil
 }
 
 // Entity is the message's entity.

@@ -36,6 +36,9 @@ func TestApplyRefusesAWrongRecord(t *testing.T) {
 		{"an event that the table lacks here", func(r *events.Recorded) {
 			r.Event, r.To = &events.MessageCompleted{Token: 2}, events.Completed
 		}, "message.completed from queued to completed"},
+		{"an event that the table lacks here and that goes nowhere", func(r *events.Recorded) {
+			r.Event, r.To = &events.MessageCompleted{Token: 2}, events.Queued
+		}, "message.completed from queued to queued"},
 		{"of another message", func(r *events.Recorded) { r.Entity = events.MessageEntity(events.ID{9}) }, "does not belong to message/01"},
 		{"of another kind", func(r *events.Recorded) { r.Event = &events.TopicPaused{} }, "topic.paused does not belong"},
 		{"a refusal with a version", func(r *events.Recorded) { r.Event = &events.MessageRefused{} }, "moves nothing and has version 2"},
@@ -59,6 +62,24 @@ func TestApplyRefusesAWrongRecord(t *testing.T) {
 	}
 	if version, state := v.At(); version != 2 || state != events.Running || !cmp.Equal(before, m) {
 		t.Errorf("the good record: %s v%d, and %+v is left behind", state, version, m)
+	}
+}
+
+// Where the table has two edges, the value says which of them a record must have taken.
+func TestApplyOfABranch(t *testing.T) {
+	commit := corpus.Commit()
+	for out, want := range map[int]events.State{1: events.Free, 2: events.Held} {
+		lock := fsm.Lock{Name: "l", Version: 3, State: events.Held, Permits: 2, Held: out}
+		for _, to := range []events.State{events.Free, events.Held} {
+			v, err := fsm.Apply(&lock, events.Recorded{
+				Transition: events.Transition{Event: &events.LockReleased{Token: 7}, Version: 4, From: events.Held, To: to},
+				Entity:     lock.Entity(), Commit: &commit,
+			})
+			var corrupt *events.Corrupt
+			if errors.As(err, &corrupt) != (to != want) || (v == nil) != (to != want) {
+				t.Errorf("one of %d comes back and leads to %s: %v, %v", out, to, v, err)
+			}
+		}
 	}
 }
 
@@ -96,7 +117,7 @@ func TestReadValue(t *testing.T) {
 		fields string
 		want   string
 	}{
-		"unknown kind":  {events.Entity{Kind: 9}, `{}`, "kind(9)"},
+		"unknown kind":  {events.Entity{Kind: 99}, `{}`, "kind(99)"},
 		"unknown state": {events.MessageEntity(thisID), `{"state":99}`, "state(99) is unknown"},
 		"unknown field": {events.TopicEntity("mail"), `{"colour":"red"}`, "topic/mail version 3"},
 	} {
@@ -109,8 +130,9 @@ func TestReadValue(t *testing.T) {
 // A store keeps a row of what still has to end or may come back, and of nothing else.
 func TestKept(t *testing.T) {
 	want := map[events.State]bool{
-		events.Queued: true, events.Running: true, events.DeadLettered: true,
+		events.Queued: true, events.Blocked: true, events.Running: true, events.DeadLettered: true,
 		events.Active: true, events.Paused: true, events.Live: true, events.Lost: true,
+		events.Held: true, events.Led: true, events.Vacant: true,
 	}
 	for _, life := range fsm.Lifecycles() {
 		for _, state := range life.States() {
@@ -119,5 +141,8 @@ func TestKept(t *testing.T) {
 				t.Errorf("a %s %s: kept %v", state, life.Kind(), before.Kept())
 			}
 		}
+	}
+	if l := (fsm.Lock{Name: "l", State: events.Free, Permits: 1}); !l.Kept() {
+		t.Error("a free lock that somebody configured is not kept")
 	}
 }

@@ -13,6 +13,7 @@ var workerLife = newLifecycle(events.KindWorker,
 	edge(events.TypeWorkerLost, events.Lost, events.Live),
 	edge(events.TypeWorkerReturned, events.Live, events.Lost),
 	edge(events.TypeWorkerStopped, events.Stopped, events.Live, events.Lost),
+	edge(events.TypeWorkerPurged, events.Purged, events.Lost),
 )
 
 // Worker is one incarnation of a working process as its events have left it. Its heartbeats are no events; see package store.
@@ -29,6 +30,8 @@ type Worker struct {
 	Concurrency       int
 	HeartbeatInterval time.Duration
 	Proof             bool // its end can be proven by the kernel
+	FenceAfter        time.Duration
+	Limits            []int // what its code declares as its topics' limits, in their order; 0 declares none
 }
 
 // VisitFields names the fields as a store keeps them. The id and the version have columns of their own.
@@ -43,6 +46,8 @@ func (w *Worker) VisitFields(f *events.Fields) {
 	f.Int("concurrency", &w.Concurrency)
 	f.Duration("heartbeat_interval", &w.HeartbeatInterval)
 	f.Flag("proof", &w.Proof)
+	f.Duration("fence_after", &w.FenceAfter)
+	f.Ints("limits", &w.Limits)
 }
 
 // StartWorker makes an incarnation known.
@@ -63,6 +68,9 @@ type ReturnWorker struct{}
 
 // GapWorker records that its heartbeats had a gap, once it has ended.
 type GapWorker struct{ FromAt, ToAt time.Time }
+
+// PurgeWorker forgets one that was lost longer ago than its TTL and holds nothing, see [OperateWorker].
+type PurgeWorker struct{ TTL time.Duration }
 
 // WorkerCommand is a command to one worker incarnation.
 type WorkerCommand interface {
@@ -96,6 +104,7 @@ func (w Worker) Evolve(event events.Event, at time.Time) Worker {
 	case *events.WorkerStarted:
 		w.StartedAt, w.Host, w.PID, w.Program = at, e.Host, e.PID, e.Version
 		w.Topics, w.Concurrency, w.HeartbeatInterval, w.Proof = e.Topics, e.Concurrency, e.HeartbeatInterval, e.Proof
+		w.FenceAfter, w.Limits = e.FenceAfter, e.Limits
 	case *events.WorkerLost:
 		w.LostAt = at
 	case *events.WorkerReturned:
@@ -130,3 +139,8 @@ func (GapWorker) Name() string { return "gap-worker" }
 func (c GapWorker) event(Worker) events.Event {
 	return &events.WorkerGap{FromAt: c.FromAt, ToAt: c.ToAt}
 }
+
+// Name is "purge-worker".
+func (PurgeWorker) Name() string { return "purge-worker" }
+
+func (c PurgeWorker) event(w Worker) events.Event { return &events.WorkerPurged{LostAt: w.LostAt} }

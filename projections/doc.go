@@ -9,7 +9,8 @@
 //	err := projections.Follow(store.Read(ctx, "", store.Filter{}), &topics)
 //
 // Memory is proportional to what is open, not to history: a message that has ended leaves the maps, a dead letter stays since it can be
-// redriven, and a worker leaves when it has stopped and holds nothing.
+// redriven, a worker leaves when it has stopped or was purged and holds nothing, and a lock when it is free and nobody configured it.
+// What is told of what is over (late results, sweeps, false alarms, ends of permits, steps of the clock) is the last so many of each.
 //
 // A projection is not safe for concurrent use; its caller serializes Apply and the readers.
 package projections

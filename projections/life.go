@@ -24,9 +24,12 @@ type Summary struct {
 	EnqueuedAt time.Time
 	ChangedAt  time.Time     // when it came to that state
 	ReadyAt    time.Time     // from when on it can be claimed; zero while it is not queued
+	Lock       string        // that its claim takes; empty is none
+	Trying     bool          // it was unblocked and has not tried since
 	Claim      Claim         // the open one; zero while there is none
 	Attempts   int           // claims ever made
 	Waited     time.Duration // in all, from when it could be claimed until it was
+	Blocked    time.Duration // in all, while it was blocked by its lock; what lasts is not in it
 	Ran        time.Duration // in all, over claims that have ended
 }
 
@@ -36,12 +39,15 @@ type Entry struct {
 	Attempt int           // the claim that this step begins, continues or ends
 	Worker  events.ID     // who holds or held that claim; of a refusal, who sent it
 	By      string        // the operator who asked for it
-	Waited  time.Duration // of a claim: how long the message could have been claimed before
+	Waited  time.Duration // of a claim, and where its lock was taken at its turn: how long the message could have been claimed before
+	Blocked time.Duration // of what ends a block: how long it was blocked
 	Ran     time.Duration // of the end of a claim: how long it was open
 	DueAt   time.Time     // of what puts it in its queue: not claimed before; zero is at once
 	Reason  events.Reason
 	Error   string // the handler's
 	Detail  string // the operator's words
+	Lock    string // that was taken, or may be free
+	Repair  bool   // it was unblocked since it waited for a lock that was free, which is a fault
 }
 
 // NewLife is a message's life before its beginning.
@@ -68,6 +74,13 @@ func (l *Life) explain(entry *Entry) {
 	switch e := entry.Event.(type) {
 	case *events.MessageEnqueued:
 		l.summary.Topic, l.summary.EnqueuedAt, l.dueAt = e.Topic, entry.At(), e.DueAt
+		l.summary.Lock = e.Lock
+	case *events.MessageBlocked:
+		entry.Lock = e.Lock
+	case *events.MessageUnblocked:
+		entry.Lock, entry.Repair = e.Lock, e.Repair
+	case *events.MessageDiscarded:
+		entry.Reason, entry.Lock = e.Reason, e.Lock
 	case *events.MessageRequeued:
 		entry.Reason, entry.Error, entry.By, entry.Detail = e.Reason, e.Error, e.By, e.Detail
 		if !e.DueAt.IsZero() {
@@ -93,14 +106,23 @@ func (l *Life) move(entry *Entry) {
 		s.Ran += entry.Ran
 		s.Claim = Claim{}
 	}
-	if e, ok := entry.Event.(*events.MessageClaimed); ok {
+	if entry.From == events.Blocked {
+		entry.Blocked = since(s.ChangedAt, at)
+		s.Blocked += entry.Blocked
+	}
+	s.Trying = false
+	switch e := entry.Event.(type) {
+	case *events.MessageClaimed:
 		entry.Attempt, entry.Worker, entry.Waited = e.Attempt, e.Worker, since(s.ReadyAt, at)
 		s.Claim, s.Attempts = claimOf(entry.Recorded, e), e.Attempt
-		s.Waited += entry.Waited
-	}
-	if _, ok := entry.Event.(*events.MessageCounted); ok {
+	case *events.MessageBlocked, *events.MessageDiscarded:
+		entry.Waited = since(s.ReadyAt, at)
+	case *events.MessageUnblocked:
+		s.Trying = true
+	case *events.MessageCounted:
 		s.Claim.Counted = true
 	}
+	s.Waited += entry.Waited
 	s.ReadyAt = time.Time{}
 	if entry.To == events.Queued {
 		s.ReadyAt = at

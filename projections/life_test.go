@@ -74,3 +74,49 @@ func TestReleasedMessageWaitsFromItsRelease(t *testing.T) {
 	same(t, life.Entries()[3].Waited, time.Second)
 	same(t, life.Summary().Ran, 2*time.Second)
 }
+
+// The time in which a message waited for its lock is neither waiting for a worker nor running.
+func TestLifeTellsWhatTheLockCost(t *testing.T) {
+	var l log
+	l.locked(id(1), "mail", "press") // 1
+	l.enqueue(id(2), "mail")         // 2
+	l.block(id(1), "press")          // 3: it could have been claimed for 2 s
+	l.enqueue(id(3), "mail")         // 4
+	l.unblock(id(1), events.MessageUnblocked{Lock: "press", Repair: true})
+	life := projections.NewLife(id(1))
+	l.apply(life)
+	same(t, life.Summary(), projections.Summary{
+		ID: id(1), Topic: "mail", Lock: "press", Trying: true, State: events.Queued, EnqueuedAt: mark(1).At, ChangedAt: mark(5).At, ReadyAt: mark(5).At,
+		Waited: 2 * time.Second, Blocked: 2 * time.Second,
+	})
+	l.block(id(1), "press") // 6: somebody else was faster
+	l.message(id(1), &events.MessageCancelled{Reason: events.ReasonOperator, By: "ann"}, events.Blocked, events.Cancelled)
+	l.apply(life)
+	got := life.Entries()
+	for i := range got {
+		got[i].Recorded = events.Recorded{}
+	}
+	const s = time.Second
+	same(t, got, []projections.Entry{
+		{},
+		{Waited: 2 * s, Lock: "press"},
+		{Blocked: 2 * s, Lock: "press", Repair: true},
+		{Waited: s, Lock: "press"},
+		{Blocked: s, Reason: events.ReasonOperator, By: "ann"},
+	})
+	sum := life.Summary()
+	same(t, []any{sum.State, sum.Waited, sum.Blocked, sum.Trying, sum.Reason}, []any{events.Cancelled, 3 * s, 3 * s, false, events.ReasonOperator})
+}
+
+// A message that does not wait says which lock was taken.
+func TestLifeTellsWhyAMessageWasDiscarded(t *testing.T) {
+	var l log
+	l.locked(id(1), "mail", "press")
+	discarded := &events.MessageDiscarded{Reason: events.ReasonLockTaken, Lock: "press"}
+	l.message(id(1), discarded, events.Queued, events.Discarded)
+	life := projections.NewLife(id(1))
+	l.apply(life)
+	entry := life.Entries()[1]
+	same(t, []any{entry.Waited, entry.Reason, entry.Lock}, []any{time.Second, events.ReasonLockTaken, "press"})
+	same(t, life.Summary().State, events.Discarded)
+}

@@ -3,6 +3,7 @@ package projections
 import (
 	"cmp"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -65,11 +66,14 @@ type Claim struct {
 	Token   events.Token
 	Attempt int
 	Counted bool // it counts towards its topic's limit
+
+	LockToken events.Token // of the permit that it took; 0 where its message has no lock
 }
 
 func claimOf(r events.Recorded, e *events.MessageClaimed) Claim {
 	return Claim{
 		Mark: markOf(r), Message: r.Entity.ID, Worker: e.Worker, Token: e.Token, Attempt: e.Attempt, Counted: e.Limit > 0,
+		LockToken: e.LockToken,
 	}
 }
 
@@ -84,4 +88,17 @@ func since(then, at time.Time) time.Duration {
 		return 0
 	}
 	return max(0, at.Sub(then))
+}
+
+// latest is a list with one more at its end, and no more than n.
+func latest[T any](list []T, v T, n int) []T {
+	if len(list) == n {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, v)
+}
+
+// ended reports whether a message in the state is history: nothing more is to come of it. A dead letter may be redriven.
+func ended(s events.State) bool {
+	return s == events.Completed || s == events.Cancelled || s == events.Discarded
 }

@@ -106,7 +106,7 @@ func TestTopicsCountsEveryState(t *testing.T) {
 	same(t, known, true)
 	same(t, topics.AsOf(), mark(21))
 	same(t, topics.DeadLetters(), []projections.DeadLetter{{
-		Mark: mark(18), Message: id(5), Topic: "mail", Attempts: 7, Reason: events.ReasonExhausted, Error: strings.Repeat("é", 256),
+		Mark: mark(18), Message: id(5), Topic: "mail", Attempts: 7, Worker: worker, Reason: events.ReasonExhausted, Error: strings.Repeat("é", 256),
 	}})
 
 	l.apply(&topics) // again
@@ -155,7 +155,10 @@ func TestWorkersKnowWhatTheyHold(t *testing.T) {
 	var l log
 	var workers projections.Workers
 	a, b, stranger := id(101), id(102), id(103)
-	started := &events.WorkerStarted{Host: "host-a", PID: 4711, Version: "1", Topics: []string{"mail"}, HeartbeatInterval: time.Second, Proof: true}
+	started := &events.WorkerStarted{
+		Host: "host-a", PID: 4711, Version: "1", Topics: []string{"mail"}, HeartbeatInterval: time.Second, Proof: true,
+		FenceAfter: time.Minute, Limits: []int{2},
+	}
 	l.add(events.WorkerEntity(a), started, events.Absent, events.Live)                        // 1
 	l.add(events.WorkerEntity(b), &events.WorkerStarted{}, events.Absent, events.Live)        // 2
 	l.enqueue(id(1), "mail")                                                                  // 3
@@ -174,7 +177,8 @@ func TestWorkersKnowWhatTheyHold(t *testing.T) {
 
 	lost := projections.Worker{
 		ID: a, State: events.Lost, Host: "host-a", PID: 4711, Program: "1", Topics: []string{"mail"}, HeartbeatInterval: time.Second,
-		Proof: true, Started: mark(1), Lost: mark(10), Evidence: evidence, Gaps: 1, Gap: projections.Gap{Mark: mark(9), FromAt: epoch},
+		Proof: true, FenceAfter: time.Minute, Limits: []int{2},
+		Started: mark(1), Lost: mark(10), Evidence: evidence, Gaps: 1, Gap: projections.Gap{Mark: mark(9), FromAt: epoch},
 		Claimed: 2, Completed: 1,
 		Claims: []projections.Claim{{Mark: mark(6), Message: id(2), Worker: a, Token: 2, Attempt: 1, Counted: true}},
 	}
@@ -189,12 +193,80 @@ func TestWorkersKnowWhatTheyHold(t *testing.T) {
 	l.message(id(2), &events.MessageOrphaned{}, events.Running, events.Orphaned)
 	l.apply(&workers)
 	one, _ := workers.Worker(a)
-	same(t, len(one.Claims), 1)
-	l.message(id(2), &events.MessageRequeued{Reason: events.ReasonOrphan}, events.Orphaned, events.Queued)
-	l.add(events.WorkerEntity(a), &events.WorkerReturned{}, events.Lost, events.Live)
+	same(t, []any{len(one.Claims), one.Taken}, []any{1, projections.Estate{Claims: 1}})
+	l.message(id(2), &events.MessageRequeued{Reason: events.ReasonOrphan}, events.Orphaned, events.Queued) // 16
+	l.add(events.WorkerEntity(a), &events.WorkerReturned{LostAt: mark(10).At}, events.Lost, events.Live)   // 17
 	l.apply(&workers)
+	same(t, workers.FalseAlarms(), []projections.FalseAlarm{{
+		Mark: mark(17), Worker: a, Lost: mark(10), LostAt: mark(10).At, Evidence: evidence, Taken: projections.Estate{Claims: 1},
+	}})
+	same(t, workers.Totals(), projections.WorkerTotals{Started: 2, Stopped: 1, Lost: 1, Returned: 1, Gaps: 1})
 	lost.State, lost.Lost, lost.Evidence, lost.Returned, lost.Claims = events.Live, projections.Mark{}, events.Evidence{}, 1, nil
 	same(t, workers.All(), []projections.Worker{lost})
+}
+
+// A worker stays while it holds a permit, whatever became of it, and its false alarm is told when it is long gone.
+func TestWorkersKnowTheirPermits(t *testing.T) {
+	var l log
+	var workers projections.Workers
+	a := id(101)
+	lock := func(event events.Event, from, to events.State) { l.add(events.LockEntity("press"), event, from, to) }
+	life := func(event events.Event, from, to events.State) { l.add(events.WorkerEntity(a), event, from, to) }
+	life(&events.WorkerStarted{}, events.Absent, events.Live)                          // 1
+	lock(&events.LockAcquired{Token: 2, Worker: a, Held: 1}, events.Free, events.Held) // 2
+	lock(&events.LockAcquired{Token: 3, Worker: a, Held: 2}, events.Held, events.Held) // 3
+	lock(&events.LockAcquired{Token: 4, Worker: a, Held: 3}, events.Held, events.Held) // 4
+	life(&events.WorkerLost{}, events.Live, events.Lost)                               // 5
+	lock(&events.LockOrphaned{Token: 2}, events.Held, events.Held)                     // 6
+	lock(&events.LockReclaimed{Token: 2, Held: 2}, events.Held, events.Held)           // 7
+	lock(&events.LockForceReleased{Token: 3, Held: 1}, events.Held, events.Held)       // 8
+	life(&events.WorkerReturned{}, events.Lost, events.Live)                           // 9
+	life(&events.WorkerStopped{}, events.Live, events.Stopped)                         // 10
+	l.apply(&workers)
+	permit := projections.Permit{Mark: mark(4), Lock: "press", Token: 4, Worker: a}
+	same(t, workers.All(), []projections.Worker{
+		{ID: a, State: events.Stopped, Started: mark(1), Returned: 1, Permits: []projections.Permit{permit}},
+	})
+	lock(&events.LockExpired{Token: 4}, events.Held, events.Free) // 11
+	l.apply(&workers)
+	same(t, len(workers.All()), 0)
+	same(t, workers.FalseAlarms(), []projections.FalseAlarm{
+		{Mark: mark(9), Worker: a, Lost: mark(5), Taken: projections.Estate{Permits: 1}},
+	})
+
+	lock(&events.LockAcquired{Token: 12, Worker: id(102), Held: 1}, events.Free, events.Held) // 12, by one that nobody made known
+	l.add(events.WorkerEntity(id(103)), &events.WorkerLost{}, events.Live, events.Lost)
+	l.add(events.WorkerEntity(id(103)), &events.WorkerPurged{}, events.Lost, events.Purged)
+	l.apply(&workers)
+	permit = projections.Permit{Mark: mark(12), Lock: "press", Token: 12, Worker: id(102)}
+	same(t, workers.All(), []projections.Worker{{ID: id(102), Permits: []projections.Permit{permit}}})
+	same(t, workers.Totals(), projections.WorkerTotals{Started: 1, Stopped: 1, Lost: 2, Returned: 1, Purged: 1})
+}
+
+// Who waits for a lock is neither queued nor running, and one that was sent to try is queued again.
+func TestTopicsCountBlockedMessages(t *testing.T) {
+	var l log
+	var topics projections.Topics
+	for n := range byte(4) {
+		l.locked(id(n+1), "mail", "press")
+		l.block(id(n+1), "press")
+	}
+	l.apply(&topics)
+	counts := func() []int {
+		got, _ := topics.Topic("mail")
+		return []int{got.Queued, got.Blocked, got.Trying, got.Running, got.Discarded}
+	}
+	same(t, counts(), []int{0, 4, 0, 0, 0})
+	for n := range byte(3) {
+		l.unblock(id(n+1), events.MessageUnblocked{Lock: "press"})
+	}
+	l.apply(&topics)
+	same(t, counts(), []int{3, 1, 3, 0, 0})
+	l.claim(id(1), id(9), events.MessageClaimed{Token: 4, Attempt: 1})
+	l.block(id(2), "press")
+	l.message(id(3), &events.MessageDiscarded{Lock: "press"}, events.Queued, events.Discarded)
+	l.apply(&topics)
+	same(t, counts(), []int{0, 2, 0, 1, 1})
 }
 
 func TestRefusalsKeepTheLast(t *testing.T) {
@@ -219,17 +291,24 @@ func TestUnknownEventsArePassedOver(t *testing.T) {
 	var l log
 	life := projections.NewLife(id(1))
 	topics, workers, refusals := projections.Topics{}, projections.Workers{}, projections.Refusals{}
+	locks, sweeps, leaders, clock := projections.Locks{}, projections.Sweeps{}, projections.Leaders{}, projections.Clock{}
 	l.enqueue(id(1), "mail")
 	l.message(id(1), &events.Unknown{Code: events.TypeMessageCompleted, Schema: 9}, events.Queued, events.Completed)
 	l.add(events.TopicEntity("later"), &events.Unknown{Code: 99, Schema: 1}, events.Absent, events.Active)
 	l.add(events.WorkerEntity(id(2)), &events.Unknown{Code: 98, Schema: 1}, events.Absent, events.Live)
 	l.add(events.Entity{Kind: 77, Name: "x"}, &events.Unknown{Code: 97, Schema: 1}, events.Absent, 99)
 	l.complete(id(8)) // its beginning was never seen
-	l.apply(life, &topics, &workers, &refusals)
+	l.block(id(8), "press")
+	l.lock("press", &events.LockReleased{Token: 3}, events.Held, events.Free)
+	l.add(events.LeaderEntity("beat"), &events.Unknown{Code: 97, Schema: 1}, events.Absent, events.Led)
+	l.apply(life, &topics, &workers, &refusals, &locks, &sweeps, &leaders, &clock)
 	all := topics.All()
 	same(t, []int{len(all), all[0].Queued, len(workers.All()), len(life.Entries())}, []int{1, 1, 0, 1})
-	for _, asOf := range []projections.Mark{life.AsOf(), topics.AsOf(), workers.AsOf(), refusals.AsOf()} {
-		same(t, asOf, mark(6))
+	same(t, []int{len(locks.All()), len(leaders.All())}, []int{0, 0})
+	for _, asOf := range []projections.Mark{
+		life.AsOf(), topics.AsOf(), workers.AsOf(), refusals.AsOf(), locks.AsOf(), sweeps.AsOf(), leaders.AsOf(), clock.AsOf(),
+	} {
+		same(t, asOf, mark(9))
 	}
 }
 

@@ -6,22 +6,23 @@ import (
 	"github.com/foundling-go/foundling/events"
 )
 
-// Refusal is a command that came too late or from the wrong claim, as it was recorded.
+// Refusal is a command that came too late, from the wrong claim or for a permit that was not held, as it was recorded.
 type Refusal struct {
 	Mark
-	Message events.ID
+	Message events.ID // zero where it was for a lock
+	Lock    string    // empty where it was for a message
 	Command string
 	Reason  events.Reason
 	Sender  events.ID
 	Sent    events.Token
 	Found   events.Token // the open claim's; 0 where none was open
-	State   events.State // what the message was
+	State   events.State // what the message or the lock was
 }
 
 // recentRefusals is how many are kept whole.
 const recentRefusals = 64
 
-// Refusals adds up the recorded refusals over all topics. Its zero is the beginning of the log.
+// Refusals adds up the recorded refusals over all topics and locks. Its zero is the beginning of the log.
 type Refusals struct {
 	asOf       Mark
 	total      int
@@ -34,19 +35,23 @@ func (f *Refusals) Apply(r events.Recorded) {
 	if !f.asOf.pass(r) {
 		return
 	}
-	e, ok := r.Event.(*events.MessageRefused)
-	if !ok {
-		return
+	switch e := r.Event.(type) {
+	case *events.MessageRefused:
+		f.unrecorded += e.Unrecorded
+		f.add(Refusal{
+			Mark: markOf(r), Message: r.Entity.ID, Command: e.Command, Reason: e.Reason,
+			Sender: e.Sender, Sent: e.Sent, Found: e.Found, State: r.To,
+		})
+	case *events.LockRefused:
+		f.add(Refusal{
+			Mark: markOf(r), Lock: r.Entity.Name, Command: e.Command, Reason: e.Reason, Sender: e.Sender, Sent: e.Sent, State: r.To,
+		})
 	}
+}
+
+func (f *Refusals) add(r Refusal) {
 	f.total++
-	f.unrecorded += e.Unrecorded
-	if len(f.recent) == recentRefusals {
-		f.recent = slices.Delete(f.recent, 0, 1)
-	}
-	f.recent = append(f.recent, Refusal{
-		Mark: markOf(r), Message: r.Entity.ID, Command: e.Command, Reason: e.Reason,
-		Sender: e.Sender, Sent: e.Sent, Found: e.Found, State: r.To,
-	})
+	f.recent = latest(f.recent, r, recentRefusals)
 }
 
 // AsOf is the last event that was applied.

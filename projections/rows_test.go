@@ -1,14 +1,12 @@
 package projections_test
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"testing"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
-	"github.com/foundling-go/foundling/internal/calls"
 	"github.com/foundling-go/foundling/projections"
 	"github.com/foundling-go/foundling/projections/internal/history"
 	"github.com/foundling-go/foundling/store"
@@ -24,7 +22,11 @@ func TestProjectionsEqualTheRows(t *testing.T) {
 		}
 		var topics projections.Topics
 		var workers projections.Workers
-		if err := projections.Follow(h.Store.Read(context.Background(), "", store.Filter{}), &topics, &workers); err != nil {
+		var locks projections.Locks
+		var leaders projections.Leaders
+		var clock projections.Clock
+		log := h.Store.Read(context.Background(), "", store.Filter{})
+		if err := projections.Follow(log, &topics, &workers, &locks, &leaders, &clock); err != nil {
 			t.Fatal(err)
 		}
 		n, err := naive(h)
@@ -35,8 +37,8 @@ func TestProjectionsEqualTheRows(t *testing.T) {
 			if got, want := simplify(topic), n.topics[topic.Name]; got != want {
 				t.Errorf("topic %s\n got %+v\nwant %+v", topic.Name, got, want)
 			}
-			ended := topic.Completed + topic.Cancelled
-			if sum := topic.Queued + topic.Running + topic.DeadLettered + ended; sum != topic.Totals.Enqueued {
+			ended := topic.Completed + topic.Cancelled + topic.Discarded
+			if sum := topic.Queued + topic.Blocked + topic.Running + topic.DeadLettered + ended; sum != topic.Totals.Enqueued {
 				t.Errorf("topic %s: %d enqueued, the states add up to %d", topic.Name, topic.Totals.Enqueued, sum)
 			}
 			if got := len(topics.Claims(topic.Name)); got != topic.Running {
@@ -48,7 +50,18 @@ func TestProjectionsEqualTheRows(t *testing.T) {
 			t.Errorf("topics that the projection does not know: %v", n.topics)
 		}
 		checkWorkers(t, workers.All(), n)
+		checkLocks(t, &locks, n)
+		if leader, known := leaders.Leader(fsm.Beat); known != (n.leader != nil) || known && leaderOf(leader) != *n.leader {
+			t.Errorf("leader %+v, want %+v", leader, n.leader)
+		}
+		if steps := clock.Steps(); len(steps) > 0 != (n.clock != nil) || n.clock != nil && !steps[len(steps)-1].ToAt.Equal(n.clock.ToAt) {
+			t.Errorf("the clock's steps are %v, its row has %+v", steps, n.clock)
+		}
 	})
+}
+
+func leaderOf(l projections.Leader) fsm.Leader {
+	return fsm.Leader{Name: l.Name, State: l.State, Worker: l.Worker, Term: l.Term}
 }
 
 func checkWorkers(t *rapid.T, list []projections.Worker, n *sums) {
@@ -61,93 +74,40 @@ func checkWorkers(t *rapid.T, list []projections.Worker, n *sums) {
 		if want := n.claims[w.ID]; !slices.Equal(claims, want) {
 			t.Errorf("worker %s holds %v, want %v", w.ID, claims, want)
 		}
+		if got, want := len(w.Permits), n.permits[w.ID]; got != want {
+			t.Errorf("worker %s holds %d permits, want %d", w.ID, got, want)
+		}
 		if want, ok := n.workers[w.ID]; ok && w.State != want {
 			t.Errorf("worker %s is %s, want %s", w.ID, w.State, want)
 		}
 		delete(n.claims, w.ID)
 		delete(n.workers, w.ID)
+		delete(n.permits, w.ID)
 	}
-	if len(n.claims)+len(n.workers) > 0 {
-		t.Errorf("what the projection does not know: %v %v", n.claims, n.workers)
+	if len(n.claims)+len(n.workers)+len(n.permits) > 0 {
+		t.Errorf("what the projection does not know: %v %v %v", n.claims, n.workers, n.permits)
 	}
 }
 
-// depth is what rows tell of a topic.
-type depth struct {
-	Limit                         int
-	Paused, Counting              bool
-	Queued, Running, DeadLettered int
-	Counted                       int
-	Oldest                        int64 // when the claim was made, in microseconds
-}
-
-func simplify(t projections.Topic) depth {
-	d := depth{t.Limit, t.Paused, t.Counting, t.Queued, t.Running, t.DeadLettered, t.Counted, 0}
-	if t.Running > 0 {
-		d.Oldest = t.Oldest.At.UnixMicro()
-	}
-	return d
-}
-
-type sums struct {
-	topics  map[string]depth
-	claims  map[events.ID][]events.ID
-	workers map[events.ID]events.State
-}
-
-func naive(h *history.History) (*sums, error) {
-	n := &sums{map[string]depth{}, map[events.ID][]events.ID{}, map[events.ID]events.State{}}
-	for row, err := range h.Store.Rows(context.Background(), store.RowFilter{}) {
-		if err != nil {
-			return nil, err
+func checkLocks(t *rapid.T, locks *projections.Locks, n *sums) {
+	for _, lock := range locks.All() {
+		got := lockSum{Permits: lock.Permits}
+		for _, w := range lock.Waiters {
+			got.Blocked += w.Blocked
+			got.Trying += w.Trying
 		}
-		if err := n.add(row); err != nil {
-			return nil, err
-		}
-	}
-	for _, list := range n.claims {
-		slices.SortFunc(list, byID)
-	}
-	return n, nil
-}
-
-func (n *sums) add(row store.Row) error {
-	name := row.Topic
-	if row.Entity.Kind == events.KindTopic {
-		name = row.Entity.Name
-	}
-	d := n.topics[name]
-	switch row.Entity.Kind {
-	case events.KindWorker:
-		n.workers[row.Entity.ID] = row.State
-		return nil
-	case events.KindTopic:
-		v, err := calls.Value(row)
-		if err != nil {
-			return err
-		}
-		topic := v.(*fsm.Topic)
-		d.Limit, d.Counting, d.Paused, d.Counted = topic.Limit, topic.Counting, topic.State == events.Paused, topic.Running
-	case events.KindMessage:
-		m, err := calls.Message(row)
-		if err != nil {
-			return err
-		}
-		switch m.State {
-		case events.Queued:
-			d.Queued++
-		case events.DeadLettered:
-			d.DeadLettered++
-		case events.Running:
-			if at := m.ClaimedAt.UnixMicro(); d.Running == 0 || at < d.Oldest {
-				d.Oldest = at
+		for _, p := range lock.Out {
+			got.Out++
+			if p.Ended != (projections.ClaimEnd{}) {
+				got.Ended++
 			}
-			d.Running++
-			n.claims[m.Worker] = append(n.claims[m.Worker], m.ID)
 		}
+		if want := n.locks[lock.Name]; want == nil || got != *want {
+			t.Errorf("lock %s\n got %+v\nwant %+v", lock.Name, got, want)
+		}
+		delete(n.locks, lock.Name)
 	}
-	n.topics[name] = d
-	return nil
+	if len(n.locks) > 0 {
+		t.Errorf("locks that the projection does not know: %v", n.locks)
+	}
 }
-
-func byID(a, b events.ID) int { return bytes.Compare(a[:], b[:]) }

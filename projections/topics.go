@@ -19,12 +19,16 @@ type Topic struct {
 	Paused   bool
 	Pause    Notice // who paused it; zero while it is not paused
 
-	// Messages by state. Completed and Cancelled never fall, since nothing comes back from there.
+	// Messages by state. Completed, Cancelled and Discarded never fall, since nothing comes back from there.
 	Queued       int
+	Blocked      int // they wait for their locks; see [Locks] for which
 	Running      int
 	DeadLettered int
 	Completed    int
 	Cancelled    int
+	Discarded    int
+
+	Trying int // of those queued: they were unblocked and have not tried yet
 
 	Counted   int   // running claims that count towards the limit
 	Oldest    Claim // the running claim that was made first; zero while there is none
@@ -53,7 +57,8 @@ type DeadLetter struct {
 	Mark
 	Message  events.ID
 	Topic    string
-	Attempts int // claims that were made of it
+	Attempts int       // claims that were made of it
+	Worker   events.ID // who held the last one
 	Reason   events.Reason
 	Error    string // at most maxError bytes of it
 	By       string
@@ -75,6 +80,7 @@ type Topics struct {
 type message struct {
 	topic    *Topic
 	attempts int32
+	trying   bool
 }
 
 // Apply takes the next event.
@@ -126,6 +132,7 @@ func (t *Topics) applyTopic(topic *Topic, r events.Recorded) {
 func (t *Topics) applyMessage(m message, r events.Recorded) {
 	m.topic.move(r.From, -1)
 	m.topic.move(r.To, 1)
+	t.try(m, r)
 	if r.From == events.DeadLettered {
 		delete(t.dead, r.Entity.ID)
 	}
@@ -133,10 +140,24 @@ func (t *Topics) applyMessage(m message, r events.Recorded) {
 	if claim, ok := t.claims[r.Entity.ID]; ok && !claimed(r.To) {
 		t.endClaim(m.topic, claim, r)
 	}
-	if r.To == events.Completed || r.To == events.Cancelled {
+	if ended(r.To) {
 		delete(t.messages, r.Entity.ID)
 	}
 	m.topic.fill(r)
+}
+
+// try counts the messages that were unblocked, until the next event of each.
+func (t *Topics) try(m message, r events.Recorded) {
+	_, trying := r.Event.(*events.MessageUnblocked)
+	if trying == m.trying {
+		return
+	}
+	if m.trying = trying; trying {
+		m.topic.Trying++
+	} else {
+		m.topic.Trying--
+	}
+	t.messages[r.Entity.ID] = m
 }
 
 // tally counts an event and remembers what it left.
@@ -148,7 +169,7 @@ func (t *Topics) tally(m message, r events.Recorded) {
 	case *events.MessageClaimed:
 		totals.Claimed++
 		t.hold(m.topic, claimOf(r, e))
-		t.messages[r.Entity.ID] = message{m.topic, int32(e.Attempt)}
+		t.messages[r.Entity.ID] = message{topic: m.topic, attempts: int32(e.Attempt)}
 	case *events.MessageCounted:
 		if claim, ok := t.claims[r.Entity.ID]; ok {
 			claim.Counted = true
@@ -168,7 +189,7 @@ func (t *Topics) tally(m message, r events.Recorded) {
 		}
 		t.dead[r.Entity.ID] = DeadLetter{
 			Mark: markOf(r), Message: r.Entity.ID, Topic: m.topic.Name, Attempts: int(m.attempts),
-			Reason: e.Reason, Error: cut(e.Error), By: e.By,
+			Worker: t.claims[r.Entity.ID].Worker, Reason: e.Reason, Error: cut(e.Error), By: e.By,
 		}
 	case *events.MessageRedriven:
 		totals.Redriven++
@@ -204,6 +225,8 @@ func (t *Topic) move(s events.State, n int) {
 	switch s {
 	case events.Queued:
 		t.Queued += n
+	case events.Blocked:
+		t.Blocked += n
 	case events.Running, events.Orphaned:
 		t.Running += n
 	case events.DeadLettered:
@@ -212,6 +235,8 @@ func (t *Topic) move(s events.State, n int) {
 		t.Completed += n
 	case events.Cancelled:
 		t.Cancelled += n
+	case events.Discarded:
+		t.Discarded += n
 	}
 }
 

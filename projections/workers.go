@@ -13,7 +13,7 @@ import (
 // Worker is one incarnation of a working process as it stands.
 type Worker struct {
 	ID                events.ID
-	State             events.State // live, lost or stopped; absent where it made claims and was never made known
+	State             events.State // live, lost, stopped or purged; absent where it holds something and was never made known
 	Host              string
 	PID               int
 	Program           string // its version, as it says
@@ -21,17 +21,50 @@ type Worker struct {
 	Concurrency       int
 	HeartbeatInterval time.Duration // what it intends
 	Proof             bool          // its end can be proven by the kernel
+	FenceAfter        time.Duration // how long after its last confirmed heartbeat it ends its handlers' contexts by itself
+	Limits            []int         // what its code declares as its topics' limits, in their order; 0 declares none
 
 	Started   Mark
 	Lost      Mark            // when it was found gone; zero unless it is lost
 	Evidence  events.Evidence // why; zero unless it is lost
-	Returned  int             // how often it was heard of after having been held to be lost
+	Taken     Estate          // what has been taken from it since then
+	Returned  int             // how often it was heard of after having been held to be lost; see [Workers.FalseAlarms]
 	Gaps      int             // how often its heartbeats had a gap
 	Gap       Gap             // the last one
 	Claimed   int             // claims it made
 	Completed int             // of these, how many ended well
 	Claims    []Claim         // open ones, the oldest first
+	Permits   []Permit        // that it holds, the oldest first; how their claims ended only [Locks] knows
 }
+
+// Estate is what was taken from a worker that was held to be lost.
+type Estate struct {
+	Claims  int
+	Permits int
+}
+
+// FalseAlarm is a worker that was held to be lost and was heard of again. Its mark is that of the return.
+type FalseAlarm struct {
+	Mark
+	Worker   events.ID
+	Lost     Mark            // when it was held to be lost; zero where that was never seen
+	LostAt   time.Time       // the same, as the return says it
+	Evidence events.Evidence // why, and by whose sweep
+	Taken    Estate
+}
+
+// WorkerTotals counts what became of workers since the log's beginning. None of them falls.
+type WorkerTotals struct {
+	Started  int
+	Stopped  int
+	Lost     int
+	Returned int
+	Purged   int
+	Gaps     int
+}
+
+// recentAlarms is how many false alarms are kept, also of workers that are no more.
+const recentAlarms = 32
 
 // Gap is a time in which a worker's heartbeats did not come. Its mark is that of the event that recorded it.
 type Gap struct {
@@ -45,11 +78,20 @@ type Workers struct {
 	asOf    Mark
 	workers map[events.ID]*worker
 	holders map[events.ID]*worker // by message
+	permits map[permitKey]*worker
+	totals  WorkerTotals
+	alarms  []FalseAlarm
 }
 
 type worker struct {
 	Worker
 	open map[events.ID]Claim // by message
+	out  map[permitKey]Permit
+}
+
+type permitKey struct {
+	lock  string
+	token events.Token
 }
 
 // Apply takes the next event.
@@ -59,19 +101,22 @@ func (w *Workers) Apply(r events.Recorded) {
 	}
 	if w.workers == nil {
 		w.workers, w.holders = map[events.ID]*worker{}, map[events.ID]*worker{}
+		w.permits = map[permitKey]*worker{}
 	}
 	switch r.Entity.Kind {
 	case events.KindWorker:
 		w.applyWorker(w.worker(r.Entity.ID), r)
 	case events.KindMessage:
 		w.applyMessage(r)
+	case events.KindLock:
+		w.applyLock(r)
 	}
 }
 
 func (w *Workers) worker(id events.ID) *worker {
 	known := w.workers[id]
 	if known == nil {
-		known = &worker{Worker: Worker{ID: id}, open: map[events.ID]Claim{}}
+		known = &worker{Worker: Worker{ID: id}, open: map[events.ID]Claim{}, out: map[permitKey]Permit{}}
 		w.workers[id] = known
 	}
 	return known
@@ -85,14 +130,24 @@ func (w *Workers) applyWorker(k *worker, r events.Recorded) {
 	case *events.WorkerStarted:
 		k.Host, k.PID, k.Program, k.Topics = e.Host, e.PID, e.Version, e.Topics
 		k.Concurrency, k.HeartbeatInterval, k.Proof = e.Concurrency, e.HeartbeatInterval, e.Proof
+		k.FenceAfter, k.Limits = e.FenceAfter, e.Limits
 		k.Started = markOf(r)
+		w.totals.Started++
+	case *events.WorkerStopped:
+		w.totals.Stopped++
 	case *events.WorkerLost:
-		k.Lost, k.Evidence = markOf(r), e.Evidence
+		k.Lost, k.Evidence, k.Taken = markOf(r), e.Evidence, Estate{}
+		w.totals.Lost++
 	case *events.WorkerReturned:
-		k.Lost, k.Evidence = Mark{}, events.Evidence{}
+		w.alarms = latest(w.alarms, FalseAlarm{markOf(r), k.ID, k.Lost, e.LostAt, k.Evidence, k.Taken}, recentAlarms)
+		k.Lost, k.Evidence, k.Taken = Mark{}, events.Evidence{}, Estate{}
 		k.Returned++
+		w.totals.Returned++
+	case *events.WorkerPurged:
+		w.totals.Purged++
 	case *events.WorkerGap:
 		k.Gaps++
+		w.totals.Gaps++
 		k.Gap = Gap{markOf(r), e.FromAt, e.ToAt}
 	}
 	w.forget(k)
@@ -113,6 +168,10 @@ func (w *Workers) applyMessage(r events.Recorded) {
 			claim.Counted = true
 			k.open[id] = claim
 		}
+	case *events.MessageOrphaned:
+		if k := w.holders[id]; k != nil && k.State == events.Lost {
+			k.Taken.Claims++
+		}
 	}
 	k := w.holders[id]
 	if k == nil || claimed(r.To) {
@@ -126,12 +185,49 @@ func (w *Workers) applyMessage(r events.Recorded) {
 	w.forget(k)
 }
 
+func (w *Workers) applyLock(r events.Recorded) {
+	key := permitKey{lock: r.Entity.Name}
+	switch e := r.Event.(type) {
+	case *events.LockAcquired:
+		key.token = e.Token
+		k := w.worker(e.Worker)
+		k.out[key] = permitOf(r, e)
+		w.permits[key] = k
+		return
+	case *events.LockOrphaned:
+		key.token = e.Token
+		if k := w.permits[key]; k != nil && k.State == events.Lost {
+			k.Taken.Permits++
+		}
+		return
+	case *events.LockReleased:
+		key.token = e.Token
+	case *events.LockReclaimed:
+		key.token = e.Token
+	case *events.LockForceReleased:
+		key.token = e.Token
+	case *events.LockExpired:
+		key.token = e.Token
+	}
+	if k := w.permits[key]; k != nil {
+		delete(k.out, key)
+		delete(w.permits, key)
+		w.forget(k)
+	}
+}
+
 // forget lets a worker go that is no more and holds nothing.
 func (w *Workers) forget(k *worker) {
-	if len(k.open) == 0 && (k.State == events.Stopped || k.State == events.Absent) {
+	if len(k.open) == 0 && len(k.out) == 0 && k.State != events.Live && k.State != events.Lost {
 		delete(w.workers, k.ID)
 	}
 }
+
+// Totals counts what became of all workers.
+func (w *Workers) Totals() WorkerTotals { return w.totals }
+
+// FalseAlarms is the last workers that were held to be lost and heard of again, the oldest return first.
+func (w *Workers) FalseAlarms() []FalseAlarm { return slices.Clone(w.alarms) }
 
 // AsOf is the last event that was applied.
 func (w *Workers) AsOf() Mark { return w.asOf }
@@ -159,7 +255,8 @@ func (w *Workers) Worker(id events.ID) (Worker, bool) {
 
 func (k *worker) copy() Worker {
 	c := k.Worker
-	c.Topics = slices.Clone(k.Topics)
+	c.Topics, c.Limits = slices.Clone(k.Topics), slices.Clone(k.Limits)
 	c.Claims = slices.SortedFunc(maps.Values(k.open), older)
+	c.Permits = slices.SortedFunc(maps.Values(k.out), olderPermit)
 	return c
 }

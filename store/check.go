@@ -64,11 +64,36 @@ func (c Changes) Check() error {
 			return err
 		}
 	}
+	if err := c.checkPermits(); err != nil {
+		return err
+	}
 	if total > MaxEvents {
 		return fmt.Errorf("commit of %d events, at most %d: %w: split it", total, MaxEvents, ErrTooLarge)
 	}
 	if total == 0 && !c.Empty() {
 		return errors.New("commit without an event: nothing would tell of it, nor keep its id")
+	}
+	return nil
+}
+
+// checkPermits refuses permits that nobody could hold or name, and one that stands twice: tokens of a lock are never used twice.
+func (c Changes) checkPermits() error {
+	var seen map[PermitKey]struct{}
+	for _, change := range c.Permits {
+		p := &change.Permit
+		if err := checkName("lock", p.Lock); err != nil {
+			return err
+		}
+		if p.Token == 0 || p.Worker == (events.ID{}) {
+			return fmt.Errorf("permit of lock %q: it has token %d and worker %s, want both", p.Lock, p.Token, p.Worker)
+		}
+		if _, twice := seen[p.PermitKey]; twice {
+			return fmt.Errorf("permit %d of lock %q: it stands twice in one call", p.Token, p.Lock)
+		}
+		if seen == nil {
+			seen = make(map[PermitKey]struct{}, len(c.Permits))
+		}
+		seen[p.PermitKey] = struct{}{}
 	}
 	return nil
 }
@@ -93,13 +118,18 @@ func (c Changes) once() error {
 func (c *Change) check() error {
 	row := &c.Row
 	if row.Entity.Kind.Named() {
-		if err := checkName("topic", row.Entity.Name); err != nil {
+		if err := checkName(row.Entity.Kind.String(), row.Entity.Name); err != nil {
 			return err
 		}
 	}
 	if row.Entity.Kind == events.KindMessage {
 		if err := checkName("topic", row.Topic); err != nil {
 			return fmt.Errorf("change of %s: %w", row.Entity, err)
+		}
+		if row.Lock != "" {
+			if err := checkName("lock", row.Lock); err != nil {
+				return fmt.Errorf("change of %s: %w", row.Entity, err)
+			}
 		}
 	}
 	if c.Payload != nil && len(c.Payload.Bytes) > MaxPayload {

@@ -48,6 +48,27 @@ func TestCheckID(t *testing.T) {
 	}
 }
 
+// checks are changes and what Check says of them.
+type checks []struct {
+	name    string
+	changes store.Changes
+	want    string // in the error; empty: none
+	large   bool
+}
+
+func (list checks) run(t *testing.T) {
+	t.Helper()
+	for _, test := range list {
+		err := test.changes.Check()
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: error %v, want one with %q", test.name, err, test.want)
+		}
+		if errors.Is(err, store.ErrTooLarge) != test.large {
+			t.Errorf("%s: error %v, too large: want %t", test.name, err, test.large)
+		}
+	}
+}
+
 // moved is a topic's change by events that have these versions.
 func moved(from, to int, versions ...int) store.Change {
 	c := store.Change{From: from, Row: store.Row{Entity: events.TopicEntity("a"), Version: to}}
@@ -81,12 +102,7 @@ func TestCheck(t *testing.T) {
 	key := func(topic, name int) store.Changes {
 		return store.Changes{Rows: []store.Change{moved(0, 1, 1)}, Keys: []store.KeyChange{{Key: store.Key{Topic: strings.Repeat("t", topic), Name: strings.Repeat("k", name)}}}}
 	}
-	for _, test := range []struct {
-		name    string
-		changes store.Changes
-		want    string // in the error; empty: none
-		large   bool
-	}{
+	checks{
 		{"nothing", store.Changes{}, "", false},
 		{"a new entity", rows(moved(0, 1, 1)), "", false},
 		{"several events", rows(moved(3, 5, 4, 5)), "", false},
@@ -116,15 +132,53 @@ func TestCheck(t *testing.T) {
 		{"a longer topic of a key", key(store.MaxName+1, 1), "201 bytes, at most 200", true},
 		{"the most events", rows(moved(0, 0, make([]int, store.MaxEvents)...)), "", false},
 		{"more events, over several rows", rows(moved(0, 0, make([]int, store.MaxEvents)...), called("b")), "10001 events, at most 10000", true},
-	} {
-		err := test.changes.Check()
-		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: error %v, want one with %q", test.name, err, test.want)
-		}
-		if errors.Is(err, store.ErrTooLarge) != test.large {
-			t.Errorf("%s: error %v, too large: want %t", test.name, err, test.large)
-		}
+	}.run(t)
+}
+
+func TestCheckLocks(t *testing.T) {
+	rows := func(list ...store.Change) store.Changes { return store.Changes{Rows: list} }
+	of := func(e events.Entity, lock string) store.Changes {
+		c := moved(0, 1, 1)
+		c.Row.Entity, c.Row.Topic, c.Row.Lock = e, "a", lock
+		return rows(c)
 	}
+	permits := func(list ...store.PermitChange) store.Changes {
+		return store.Changes{Rows: []store.Change{moved(0, 1, 1)}, Permits: list}
+	}
+	out := func(lock string, token events.Token) store.PermitChange {
+		return store.PermitChange{Permit: store.Permit{PermitKey: store.PermitKey{Lock: lock, Token: token}, Worker: uuid.New()}}
+	}
+	back := out("l", 1)
+	back.Back = true
+	noWorker := out("l", 1)
+	noWorker.Permit.Worker = events.ID{}
+	noWorkerBack := noWorker
+	noWorkerBack.Back = true
+	message, longest := events.MessageEntity(uuid.New()), strings.Repeat("l", store.MaxName)
+	checks{
+		{"a message without a lock", of(message, ""), "", false},
+		{"a message with the longest name of a lock", of(message, longest), "", false},
+		{"a message with a longer name of a lock", of(message, longest+"l"), "201 bytes, at most 200", true},
+		{"a message whose lock is no text", of(message, "\xff"), "lock \"\\xff\": want UTF-8", false},
+		{"a lock without a name", of(events.LockEntity(""), ""), "lock: its name is empty", false},
+		{"a lock with the longest name", of(events.LockEntity(longest), ""), "", false},
+		{"a lock with a longer name", of(events.LockEntity(longest+"l"), ""), "201 bytes, at most 200", true},
+		{"a leadership without a name", of(events.LeaderEntity(""), ""), "leader: its name is empty", false},
+		{"a clock that is no text", of(events.Entity{Kind: events.KindClock, Name: "\xff"}, ""), "clock \"\\xff\": want UTF-8", false},
+		{"a sweep, which has no name", of(events.SweepEntity(uuid.New()), ""), "", false},
+		{"permits of two locks", permits(out("l", 1), out("m", 1), out("l", 2)), "", false},
+		{"a permit that is back", permits(back), "", false},
+		{"a permit of no lock", permits(out("", 1)), "lock: its name is empty", false},
+		{"a permit of a lock that is no text", permits(out("l", 1), out("\xff", 1)), "lock \"\\xff\": want UTF-8", false},
+		{"a permit of the longest name", permits(out(longest, 1)), "", false},
+		{"a permit of a longer name", permits(out(longest+"l", 1)), "201 bytes, at most 200", true},
+		{"a permit without a token", permits(out("l", 0)), "permit of lock \"l\": it has token 0", false},
+		{"a permit without a worker", permits(noWorker), "permit of lock \"l\": it has token 1 and worker 00000000-", false},
+		{"a permit that is back, without a worker", permits(noWorkerBack), "permit of lock \"l\": it has token 1 and worker 00000000-", false},
+		{"a permit given out twice", permits(out("m", 1), out("l", 1), out("l", 1)), "permit 1 of lock \"l\": it stands twice", false},
+		{"a permit given out and taken back at once", permits(out("l", 1), back), "permit 1 of lock \"l\": it stands twice", false},
+		{"a permit without an event", store.Changes{Permits: []store.PermitChange{out("l", 1)}}, "commit without an event", false},
+	}.run(t)
 }
 
 func TestRunRefusesWhatPanics(t *testing.T) {

@@ -45,7 +45,7 @@ const (
 	MaxEvents = 10_000
 	// MaxPayload is the largest payload that an engine must take, in bytes.
 	MaxPayload = 16 << 20
-	// MaxName is the longest name of a topic or key, in bytes.
+	// MaxName is the longest name of a topic, a lock or whatever else is named, and of a key, in bytes.
 	MaxName = 200
 )
 
@@ -80,6 +80,9 @@ type Store interface {
 	// its entity, and the rows behind it follow; one without an entity tells that it cannot be read any further.
 	Rows(ctx context.Context, f RowFilter) iter.Seq2[Row, error]
 
+	// Permits yields the permits that are out and pass the filter, by lock, then token. It pages like Rows.
+	Permits(ctx context.Context, f PermitFilter) iter.Seq2[Permit, error]
+
 	// Now is the store's time, in whole microseconds.
 	Now(ctx context.Context) (time.Time, error)
 
@@ -96,14 +99,30 @@ type Call struct {
 	Fn func(View) (Changes, error)
 }
 
-// Need names what a call's Fn must see.
+// Need names what a call's Fn must see. What it names twice is given once.
 type Need struct {
-	Held      []events.Entity // rows, or the history of what has no row
+	Held      []events.Entity // rows, or the history of what has no row; of what rests (see events.Kind) the newest event that moved it, alone
 	Known     []Row           // rows from an earlier receipt: an engine may give them to Fn unread where the version still stands
 	Claim     []Page          // per topic: its row and up to N messages that are queued and due, by priority, due time and place of enqueueing
-	Claims    []Holder        // per worker: up to N of its open claims, oldest first
+	Claims    []Holder        // per worker: up to N of its open claims, oldest first, and up to N of its permits, oldest first, then the lower token
 	Uncounted []Page          // per topic: its row and up to N open claims that do not count towards its limit
 	Keys      []Key
+
+	// Locks are held as entities are, and with each, read after its row is held, who waits for it: per topic the first message that is
+	// blocked and the first that is trying, by priority, then place of enqueueing.
+	Locks   []string
+	Permits []PermitKey // those of them that are out
+	Holders []LockPage  // per lock: up to N of its permits, those that expire first, then the oldest; of equal ones the lower token
+	Beats   []events.ID // the newest heartbeats of these incarnations, where the engine keeps any
+
+	// What comes with the others unasked. With each claimable message: its lock, and where the message is trying, who waits for that lock.
+	// With Claims: the permits of those claims, the locks of all these permits as Locks gives them, and the worker's heartbeat.
+}
+
+// LockPage asks for up to N permits of a lock.
+type LockPage struct {
+	Lock string
+	N    int
 }
 
 // Page asks for up to N rows of a topic.
@@ -142,6 +161,35 @@ type View struct {
 	Claims    map[events.ID][]Row
 	Uncounted map[string][]Row
 	Keys      map[Key]KeyRow
+	Waiting   map[string][]Row // by lock, in no order, without payloads
+	Permits   []Permit         // all that were asked for, in no order, each once
+	Beats     map[events.ID]Beat
+
+	// Fence is a number higher than every token of a permit that the store ever kept. From it on a call may give one to each permit it takes.
+	// It is there for calls that hold a lock.
+	Fence events.Token
+}
+
+// PermitKey names a permit: tokens of a lock are never used twice.
+type PermitKey struct {
+	Lock  string
+	Token events.Token
+}
+
+// Permit is one of a lock's permits that is out. A lock's row does not grow with their number.
+type Permit struct {
+	PermitKey
+	Worker     events.ID
+	Message    events.ID // whose claim took it; zero where it is held without a message
+	AcquiredAt time.Time
+	ExpiresAt  time.Time // zero where it has no end
+}
+
+// PermitFilter selects permits. Its zero passes all.
+type PermitFilter struct {
+	Lock      string    // of this lock alone, unless empty
+	Worker    events.ID // of this worker alone, unless zero: an index read
+	ExpiredAt time.Time // those alone that expire then or have before, unless zero: an index read
 }
 
 // Row is an entity's state as an engine keeps it. Fields is opaque to the engine; the columns are what it may select and order by.
@@ -158,11 +206,24 @@ type Row struct {
 	Worker    events.ID // set while a claim is open
 	ClaimedAt time.Time
 	Counted   bool
+	Lock      string       // that its claim takes
+	LockToken events.Token // of the permit that its open claim took
+	Waiting   Waiting
 	Payload   *Payload // given with claimable rows and where a filter asks for it
 
 	// Of topics: open counted claims. The engine adds to it what Changes.Counts says, and nobody else writes it.
 	Running int
 }
+
+// Waiting says whether a message waits for its lock.
+type Waiting uint8
+
+// The zero does not wait.
+const (
+	NotWaiting Waiting = 0
+	Blocked    Waiting = 1 // its lock was taken at its turn
+	Trying     Waiting = 2 // it is queued again since its lock may be free, and has not tried yet
+)
 
 // Payload is the bytes of a message, kept beside its enqueued event so that they can be erased.
 type Payload struct {
@@ -172,13 +233,16 @@ type Payload struct {
 
 // Changes is what a call's Fn wants kept.
 type Changes struct {
-	Rows   []Change
-	Counts []Count
-	Keys   []KeyChange
+	Rows    []Change
+	Counts  []Count
+	Keys    []KeyChange
+	Permits []PermitChange
 }
 
 // Empty reports whether nothing is to be kept. Such a call leaves nothing behind, not even its commit id.
-func (c Changes) Empty() bool { return len(c.Rows) == 0 && len(c.Counts) == 0 && len(c.Keys) == 0 }
+func (c Changes) Empty() bool {
+	return len(c.Rows) == 0 && len(c.Counts) == 0 && len(c.Keys) == 0 && len(c.Permits) == 0
+}
 
 // Wakes reports whether something may be claimable after the changes that was not before: what a [Waiter] sends hints for.
 func (c Changes) Wakes() bool {
@@ -216,6 +280,13 @@ type KeyChange struct {
 	Row KeyRow
 }
 
+// PermitChange gives a permit out, or takes it back. One that is given out twice, or taken back when it is not out, is a fault of Fn, and so is
+// one that stands twice in a call. Each that is given out has an event of its own in the call, so that View.Fence may go by positions.
+type PermitChange struct {
+	Permit Permit
+	Back   bool
+}
+
 // Receipt is what became of a call. It is derived from the commit's events, so that one asked for again is the same; only Rows is
 // there at the first answer alone.
 type Receipt struct {
@@ -238,8 +309,19 @@ type RowFilter struct {
 	Entities []events.Entity // these alone, unless empty
 	Topic    string          // messages of this topic alone, unless empty
 	Worker   events.ID       // open claims of this worker alone, unless zero: an index read
+	Select   Selection       // unless All, which messages, by an index that skips the others; only Kind and Payloads stand beside it
 	Payloads bool            // give payloads with messages
 }
+
+// Selection is one message for each of something: what a walk over all of them would cost too much to find.
+type Selection uint8
+
+// The zero selects nothing in particular.
+const (
+	All         Selection = 0
+	FirstClaims Selection = 1 // of every worker that has an open claim, the oldest of them
+	FirstWaits  Selection = 2 // of every lock and topic that has blocked messages, the first of them by priority, then place of enqueueing
+)
 
 // Waiter is offered by engines that can say early that there may be something to claim. It is a hint: polling is the truth.
 type Waiter interface {
@@ -264,7 +346,8 @@ type Heart interface {
 	// Beat says that the incarnation lives and gives the store's time of saying so. The first beat makes its row; a later one that
 	// finds none is ErrNotBeating, and so is one of an incarnation whose proof of life was taken away (see ProcessWatcher).
 	Beat(ctx context.Context, b Beat) (time.Time, error)
-	// Beats lists the newest beat of every incarnation that has a row.
+	// Beats lists the newest beat of every incarnation that has a row. Each is read by itself: an error tells of those that are not what was
+	// written (a *events.Corrupt that names the worker), and those listed beside it are as they were written.
 	Beats(ctx context.Context) ([]Beat, error)
 	// Still takes the row of an incarnation that has stopped.
 	Still(ctx context.Context, worker events.ID) error
@@ -275,5 +358,24 @@ type Beat struct {
 	Worker   events.ID
 	First    bool
 	Interval time.Duration // what it intends
-	At       time.Time     // set by the store
+	// FenceAfter is how long after its last confirmed heartbeat it ends its handlers' contexts by itself.
+	FenceAfter time.Duration
+	At         time.Time // set by the store
+}
+
+// Leaser is offered by engines that keep leases: a small row, written past the queue of commits, and no event.
+type Leaser interface {
+	// Lease holds the lease of a name, gives turn the lease as it is (its zero where nobody ever had it) with the store's time, and keeps
+	// what turn returns, which it returns too. turn is pure and may run again. An error says that nothing is certain: whoever asked does
+	// not hold it.
+	Lease(ctx context.Context, name string, turn func(Lease, time.Time) Lease) (Lease, error)
+}
+
+// Lease is a right that one incarnation has until a time. No engine interprets it. It is kept in whole microseconds.
+type Lease struct {
+	Holder  events.ID
+	Term    int
+	UntilAt time.Time
+	Life    time.Duration
+	SweptAt time.Time
 }

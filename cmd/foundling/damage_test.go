@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -24,7 +25,7 @@ func story(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	c, err := foundling.NewClient(s, foundling.ClientOptions{Actor: "test"})
+	c, err := foundling.NewClient(s, foundling.ClientOptions{Actor: "test", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

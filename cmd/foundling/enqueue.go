@@ -18,6 +18,7 @@ import (
 type enqueueOptions struct {
 	foundling.EnqueueOptions
 	priority string
+	onLocked string
 	whole    bool
 	nul      bool
 }
@@ -35,6 +36,12 @@ func newEnqueue(a *app) *cobra.Command {
 			if cmd.Flags().Changed("key") && o.Key == "" {
 				return usage("--key: empty name, want 1 to %d bytes", store.MaxName)
 			}
+			if cmd.Flags().Changed("lock") && o.Lock == "" {
+				return usage("--lock: empty name, want 1 to %d bytes", store.MaxName)
+			}
+			if cmd.Flags().Changed("on-locked") && o.Lock == "" {
+				return usage("--on-locked %s: of which lock? give --lock NAME", o.onLocked)
+			}
 			return a.enqueue(cmd.Context(), o, args)
 		},
 	}
@@ -42,6 +49,8 @@ func newEnqueue(a *app) *cobra.Command {
 	flags.StringVar(&o.Key, "key", "", "a name for the one message, unique among the open ones of the topic")
 	flags.DurationVar(&o.Delay, "delay", 0, "do not handle it before so much time has passed, as in 90s or 2h")
 	flags.StringVar(&o.priority, "priority", "normal", "high, normal or low")
+	flags.StringVar(&o.Lock, "lock", "", "the lock that is taken while it is handled, over all topics and processes")
+	flags.StringVar(&o.onLocked, "on-locked", "wait", "what becomes of it where the lock is taken at its turn: wait, or skip, which discards it")
 	flags.IntVar(&o.MaxAttempts, "attempts", 0, "how many attempts it has (default 25)")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "how long one attempt may take (default no bound)")
 	flags.BoolVarP(&o.nul, "null", "0", false, "messages end in a NUL byte instead of a line end")
@@ -59,6 +68,9 @@ func (a *app) enqueue(ctx context.Context, o enqueueOptions, args []string) erro
 		return usage("--%w", err)
 	}
 	o.Priority = priority
+	if o.OnLocked, err = lockPolicy(o.onLocked); err != nil {
+		return err
+	}
 	if o.Timeout < 0 {
 		return usage("--timeout %s: want 0 or more", o.Timeout)
 	}
@@ -81,6 +93,16 @@ func (a *app) enqueue(ctx context.Context, o enqueueOptions, args []string) erro
 		return e.whole(ctx, input)
 	}
 	return e.lines(ctx, input)
+}
+
+// lockPolicy is what the flag --on-locked says.
+func lockPolicy(word string) (foundling.LockPolicy, error) {
+	for _, p := range []foundling.LockPolicy{foundling.WaitForLock, foundling.SkipIfLocked} {
+		if word == p.String() {
+			return p, nil
+		}
+	}
+	return 0, usage("--on-locked %q: want wait or skip", word)
 }
 
 // input is what a FILE argument names; none, or a dash, is standard input.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
-	"github.com/foundling-go/foundling/store/sqlite"
 	"github.com/spf13/cobra"
 )
 
@@ -111,7 +110,7 @@ type eventPrinter struct {
 
 // print reads the log behind next. It looks at every event itself, but for those of one message, which the store finds by an index: so
 // next is where it has been, and not where it last found something.
-func (p *eventPrinter) print(ctx context.Context, s *sqlite.Store, to io.Writer) error {
+func (p *eventPrinter) print(ctx context.Context, s store.Store, to io.Writer) error {
 	if err := p.learnMembers(ctx, s); err != nil {
 		return err
 	}

@@ -63,12 +63,12 @@ func tailOf(id events.ID, digits int) string {
 type tail string
 
 // parseTail reads an id or its end, as outputs show it: with or without the sign for what was left out.
-func parseTail(word string) (tail, error) {
+func parseTail(what, word string) (tail, error) {
 	digits := strings.TrimPrefix(strings.TrimPrefix(word, "…"), "...")
 	digits = strings.ToLower(strings.ReplaceAll(digits, "-", ""))
 	odd := func(r rune) bool { return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'f') }
 	if digits == "" || len(digits) > 32 || strings.ContainsFunc(digits, odd) {
-		return "", usage("message %q: want an id or the end of one, 1 to 32 hex digits", word)
+		return "", usage("%s %q: want an id or the end of one, 1 to 32 hex digits", what, word)
 	}
 	return tail(digits), nil
 }
@@ -78,7 +78,7 @@ func resolve(ctx context.Context, s store.Store, words ...string) ([]events.ID, 
 	tails := make([]tail, len(words))
 	whole := true
 	for i, word := range words {
-		t, err := parseTail(word)
+		t, err := parseTail("message", word)
 		if err != nil {
 			return nil, err
 		}
@@ -89,6 +89,9 @@ func resolve(ctx context.Context, s store.Store, words ...string) ([]events.ID, 
 		return wholeIDs(ctx, s, tails)
 	}
 	found := make([]candidates, len(tails))
+	for i := range found {
+		found[i].what = "message"
+	}
 	for r, err := range s.Read(ctx, "", store.Filter{Types: []events.Type{events.TypeMessageEnqueued}}) {
 		if err != nil {
 			return nil, err
@@ -134,8 +137,9 @@ func wholeIDs(ctx context.Context, s store.Store, tails []tail) ([]events.ID, er
 	return ids, nil
 }
 
-// candidates is the messages that a tail may mean.
+// candidates is the messages, or whatever else has an id, that a tail may mean.
 type candidates struct {
+	what  string
 	count int
 	first []events.ID // at most maxCandidates
 }
@@ -147,11 +151,11 @@ func (c *candidates) add(id events.ID) {
 	}
 }
 
-// only is the one message that a tail names.
+// only is the one that a tail names.
 func (c *candidates) only(t tail) (events.ID, error) {
 	switch c.count {
 	case 0:
-		return events.ID{}, notFound("no message of this store ends in %s", t)
+		return events.ID{}, notFound("no %s of this store ends in %s", c.what, t)
 	case 1:
 		return c.first[0], nil
 	}
@@ -163,5 +167,5 @@ func (c *candidates) only(t tail) (events.ID, error) {
 	if n := c.count - len(c.first); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return events.ID{}, usage("%d messages end in %s: %s%s", c.count, t, strings.Join(list, ", "), more)
+	return events.ID{}, usage("%d %ss end in %s: %s%s", c.count, c.what, t, strings.Join(list, ", "), more)
 }

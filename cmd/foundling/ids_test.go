@@ -51,7 +51,7 @@ func TestWhatIsPrintedIsUniqueAndReadBack(t *testing.T) {
 		}), 1, 40, rapid.ID[events.ID]).Draw(t, "ids")
 		short := shorten(rapid.Int64Range(0, 1e9).Draw(t, "messages"), ids...)
 		for _, id := range ids {
-			tail, err := parseTail(short.text(id))
+			tail, err := parseTail("message", short.text(id))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestParseTail(t *testing.T) {
 		{strings.Repeat("a", 33), ""},
 		{"a\x00", ""},
 	} {
-		got, err := parseTail(test.word)
+		got, err := parseTail("message", test.word)
 		if string(got) != test.want || (err != nil) != (test.want == "") {
 			t.Errorf("%q: %q, %v; want %q", test.word, got, err, test.want)
 		}

@@ -28,6 +28,9 @@ type app struct {
 
 	store string // --store
 	batch string // --batch
+	json  bool   // --json
+
+	proofless bool // stores are opened as where no proof of death is to be had, see there
 }
 
 // execute runs one command line and gives the exit code.
@@ -40,7 +43,11 @@ func execute(ctx context.Context, a *app, args []string) int {
 	err := root.ExecuteContext(ctx)
 	code := codeOf(err)
 	var silent *exitError
-	if err != nil && !(errors.As(err, &silent) && silent.err == nil) {
+	switch {
+	case err == nil || errors.As(err, &silent) && silent.err == nil:
+	case a.json:
+		_ = writeJSON(a.stderr, errorDocument(err, code)) // where nobody can hear it, the code says it
+	default:
 		for line := range strings.SplitSeq(err.Error(), "\n") { // one for each of several errors
 			fmt.Fprintf(a.stderr, "foundling: %s\n", oneLine(line))
 		}
@@ -73,9 +80,10 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(
 		newRun(a),
 		newEnqueue(a), newWork(a),
-		newStatus(a), newTrace(a), newEvents(a),
-		newRedrive(a),
+		newStatus(a), newTopics(a), newWorkers(a), newLocks(a), newTrace(a), newEvents(a),
+		newSweep(a), newRequeue(a), newRedrive(a), newCancel(a), newReleaseLock(a),
 		newVerify(a), newMachines(a), newVersion(a),
+		newDemo(a), newDemoWorker(a),
 	)
 	for _, cmd := range root.Commands() {
 		cmd.Args = usageArgs(cmd.Args)

@@ -1,21 +1,37 @@
 package main
 
 import (
+	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/foundling-go/foundling/internal/child"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// prooflessEnv makes the test binary the command as it is where no proof of death is to be had.
+const prooflessEnv = "FOUNDLING_TEST_PROOFLESS"
+
 func TestMain(m *testing.M) {
 	child.MaybeWatcher()
-	testscript.Main(m, map[string]func(){"foundling": main})
+	if os.Getenv(prooflessEnv) != "" {
+		mainWithoutProof()
+	}
+	testscript.Main(m, map[string]func(){"foundling": main, "foundling-unproven": mainWithoutProof})
+}
+
+// mainWithoutProof is the command as it is where no proof of death is to be had.
+func mainWithoutProof() {
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv, proofless: true}
+	os.Exit(execute(context.Background(), a, os.Args[1:]))
 }
 
 // TestScripts runs the command lines of testdata/script.
@@ -30,8 +46,10 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"await":    scriptAwait,
 			"ends":     scriptEnds,
 			"ids":      scriptIDs,
+			"json":     scriptJSON,
 			"sql":      scriptSQL,
 			"truncate": scriptTruncate,
 		},
@@ -56,6 +74,63 @@ func scriptEnds(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit status %d, want %d", got, want)
 	}
+}
+
+// scriptAwait waits until there is a file, which another process makes: await FILE.
+func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: await FILE")
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // polling: the other process has no other way to say so
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("there is no file %s", args[0])
+		}
+	}
+}
+
+// scriptJSON looks into the object that the last command printed: json stdout|stderr PATH WANT, with a path such as items.0.topic. An array is
+// wanted by its length, an absent field as absent.
+func scriptJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 3 {
+		ts.Fatalf("usage: json stdout|stderr PATH WANT")
+	}
+	var at any
+	if err := json.Unmarshal([]byte(ts.ReadFile(args[0])), &at); err != nil {
+		ts.Fatalf("%s is not one JSON value: %v", args[0], err)
+	}
+	for name := range strings.SplitSeq(args[1], ".") {
+		at = inside(at, name)
+	}
+	got := fmt.Sprint(at)
+	switch v := at.(type) {
+	case nil:
+		got = "null"
+	case []any:
+		got = fmt.Sprint(len(v))
+	case float64:
+		got = strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	if (got == args[2]) == neg {
+		ts.Fatalf("%s is %s", args[1], got)
+	}
+}
+
+// inside is one step of a path.
+func inside(v any, name string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if got, ok := v[name]; ok {
+			return got
+		}
+	case []any:
+		if i, err := strconv.Atoi(name); err == nil && i < len(v) {
+			return v[i]
+		}
+	}
+	return "absent"
 }
 
 // scriptIDs reads the ids that enqueue printed last: ids NAME... sets each NAME to an id, and NAME_TAIL to its last twelve digits.

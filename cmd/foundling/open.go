@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/foundling-go/foundling/store"
 	"github.com/foundling-go/foundling/store/sqlite"
 )
 
@@ -34,20 +35,32 @@ func (a *app) path() (string, error) {
 }
 
 // openExisting opens the store that the flags name. One that is not there is an error: a question must not make a store.
-func (a *app) openExisting(ctx context.Context) (*sqlite.Store, error) {
+func (a *app) openExisting(ctx context.Context) (store.Store, error) {
 	path, err := a.path()
 	if err != nil {
 		return nil, err
 	}
-	s, err := sqlite.Open(ctx, path, sqlite.Options{MustExist: true})
+	s, err := a.open(ctx, path, sqlite.Options{MustExist: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound("no store at %s", path)
 	}
 	return s, err
 }
 
+// open opens the store in a file.
+func (a *app) open(ctx context.Context, path string, o sqlite.Options) (store.Store, error) {
+	s, err := sqlite.Open(ctx, path, o)
+	if err != nil {
+		return nil, err
+	}
+	if a.proofless {
+		return withoutProof(s), nil
+	}
+	return s, nil
+}
+
 // openOrMake opens the store that the flags name, or makes it.
-func (a *app) openOrMake(ctx context.Context) (*sqlite.Store, error) {
+func (a *app) openOrMake(ctx context.Context) (store.Store, error) {
 	path, err := a.path()
 	if err != nil {
 		return nil, err
@@ -55,7 +68,7 @@ func (a *app) openOrMake(ctx context.Context) (*sqlite.Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, &exitError{exitStore, err}
 	}
-	return sqlite.Open(ctx, path, sqlite.Options{})
+	return a.open(ctx, path, sqlite.Options{})
 }
 
 // batchDir is where batches have their stores.

@@ -25,7 +25,8 @@ FOUNDLING_ATTEMPT and FOUNDLING_CHILD (a mark by which it is found when this pro
 process, and so does all it starts in its process group; what leaves the group (setsid) lives on.
 
 The output of each COMMAND is held and written whole before its line counts as done: what is done was printed. What ran when this
-process was killed, at most -j lines, runs again when the batch is resumed, and may be printed twice.
+process was killed, at most -j lines, runs again when the batch is resumed, and may be printed twice. Where nobody can prove that a process
+has ended, as in a network file system, that takes until it has been silent for five seconds, and the resume waits for it.
 
 A line is known by its bytes and by how many equal ones came before it. The same batch with the same input does only what is not done
 yet, in whatever order the lines come, and lines that were added. What is given besides, COMMAND and flags, holds from then on.
@@ -175,6 +176,13 @@ func (b *batch) work(ctx context.Context, template child.Template, runner *child
 	return b.conclude(context.WithoutCancel(ctx), out, tally, outcome{err: err, interrupted: stopping.Err() != nil, reading: reading})
 }
 
+// Where the end of a process cannot be proven, its silence must do: then its lines are taken back within seconds, since somebody waits for them.
+const (
+	runHeartbeat    = time.Second
+	runReclaimAfter = 5 * time.Second
+	runSweeps       = 2 * time.Second
+)
+
 // inputHands is how many inputs a process holds at once: its own, and those that were cut off.
 const inputHands = 8
 
@@ -183,7 +191,10 @@ func (b *batch) newWorker(c *commander, reading *reading, abortable foundling.Mi
 	worker, err := foundling.NewWorker(b.client, foundling.WorkerOptions{
 		Concurrency:       b.plan.Jobs + 1 + inputHands,
 		PerTopic:          map[string]int{topicLines: b.plan.Jobs, topicBatch: 1, topicInput: inputHands},
-		HeartbeatInterval: time.Second,
+		HeartbeatInterval: runHeartbeat,
+		ReclaimAfter:      runReclaimAfter,
+		ReclaimInterval:   runSweeps,
+		ClaimGrace:        foundling.None,
 		DrainTimeout:      foundling.None,
 	})
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
-	"github.com/foundling-go/foundling/store/sqlite"
 )
 
 // A batch is a store with three topics. Its lines are messages of the first. The batch itself is a message of the second, with the
@@ -37,7 +36,7 @@ type batch struct {
 	name   string
 	path   string
 	made   bool // its name was made up
-	store  *sqlite.Store
+	store  store.Store
 	client *foundling.Client
 	plan   *plan // nil: nothing says any more what to do
 	reads  bool  // this process reads an input
@@ -101,7 +100,7 @@ func (b *batch) prepare(ctx context.Context, f *runFlags, args []string) error {
 	if b.client, err = foundling.NewClient(b.store, foundling.ClientOptions{Logger: logger, Actor: thisProcess().actor()}); err != nil {
 		return err
 	}
-	own := foundling.TopicOptions{OrphanMaxAttempts: manyOrphanings}
+	own := foundling.TopicOptions{OrphanMaxAttempts: manyOrphanings, Fence: foundling.FenceWarns}
 	b.batches = foundling.NewTopic[plan](topicBatch, own)
 	b.inputs = foundling.NewTopic[process](topicInput, own)
 	if b.began, err = b.store.Now(ctx); err != nil {
@@ -113,6 +112,7 @@ func (b *batch) prepare(ctx context.Context, f *runFlags, args []string) error {
 	b.lines = foundling.NewTopic[[]byte](topicLines, foundling.TopicOptions{
 		Limit: f.limit, MaxAttempts: b.plan.Attempts, Timeout: b.plan.Timeout,
 		BackoffBase: 500 * time.Millisecond, BackoffMax: time.Minute, // the first delay is twice the base
+		Fence: foundling.FenceWarns, // a run that was suspended, or whose disk was busy for a while, must not begin hours of work again
 	})
 	if f.given("limit") {
 		settings := foundling.TopicSettings{Limit: f.limit, Reason: "foundling run --limit"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,7 +61,7 @@ func (b *batch) settled(ctx context.Context) (bool, error) {
 		}
 		known, err := b.peers(ctx)
 		holder, ok := known[row.Worker]
-		return ok && holder.process != thisProcess() && holder.life != gone, err
+		return ok && holder.process != thisProcess() && holder.life == living, err
 	}
 	return true, nil
 }
@@ -227,7 +228,7 @@ func (a *app) removeOld(ctx context.Context, keep time.Duration, not string) {
 		if err != nil || path == not || time.Since(info.ModTime()) < keep {
 			continue
 		}
-		if finished(ctx, path) {
+		if a.finished(ctx, path) {
 			if err := sqlite.Remove(path); err != nil {
 				fmt.Fprintf(a.stderr, "foundling: finished batch %s was not removed: %v\n", path, err)
 			}
@@ -236,21 +237,30 @@ func (a *app) removeOld(ctx context.Context, keep time.Duration, not string) {
 }
 
 // finished reports whether a batch has nothing left to do and nobody works on it.
-func finished(ctx context.Context, path string) bool {
-	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+func (a *app) finished(ctx context.Context, path string) bool {
+	s, err := a.open(ctx, path, sqlite.Options{})
 	if err != nil {
 		return false
 	}
 	defer s.Close()
+	workers := map[events.ID]peer{}
 	for _, kind := range []events.Kind{events.KindMessage, events.KindWorker} {
 		for row, err := range s.Rows(ctx, store.RowFilter{Kind: kind}) {
 			if err != nil || kind == events.KindMessage {
 				return false
 			}
-			gone, err := s.Gone(ctx, row.Entity.ID)
-			if err != nil || len(gone) == 0 {
+			if workers[row.Entity.ID], err = peerOf(row); err != nil {
 				return false
 			}
+		}
+	}
+	vitals, err := readVitals(ctx, s, runReclaimAfter, slices.Collect(maps.Keys(workers)))
+	if err != nil || vitals.doubt != nil {
+		return false
+	}
+	for id, p := range workers {
+		if l := p.judge(vitals.of(id), false); l != gone && l != silent {
+			return false
 		}
 	}
 	return true

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/foundling-go/foundling/events"
@@ -270,9 +269,11 @@ func TestARunSaysWhatItWaitsFor(t *testing.T) {
 	}
 }
 
+// A process whose proof of life is gone, with its file, can be told by its silence alone, which takes a few seconds.
 func TestARunSaysWhereAnEndCannotBeProven(t *testing.T) {
 	h := newHost(t)
-	cmd, _ := h.started("a\n", "run", "--batch", "x", "--", "sh", "-c", `touch "$1/ready"; sleep 60`, "sh", h.dir)
+	script := `touch "$1/ready"; test -e "$1/well" || sleep 60`
+	cmd, _ := h.started("a\n", "run", "--batch", "x", "--", "sh", "-c", script, "sh", h.dir)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -280,14 +281,51 @@ func TestARunSaysWhereAnEndCannotBeProven(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(h.dir, "foundling", "x.db-workers")); err != nil {
 		t.Fatal(err)
 	}
+	h.makeFile("well")
 	waits, told := h.begin(nil, "run", "--resume", "x")
-	told.await(t, fmt.Sprintf("waiting for 1 line of process %d: its end cannot be proven: the file", cmd.Process.Pid))
-	if err := waits.Process.Signal(syscall.SIGINT); err != nil {
+	told.await(t, fmt.Sprintf("waiting for 1 line of process %d: its end cannot be proven, for the file", cmd.Process.Pid))
+	if err := waits.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, told.String())
+	}
+	if want := fmt.Sprintf("1 were running in process %d, silent for ", cmd.Process.Pid); !strings.Contains(told.String(), want) {
+		t.Errorf("no %q in\n%s", want, told.String())
+	}
+}
+
+// Where no death can be proven, heartbeats must do: what a killed process ran is taken back since it is silent, and the batch goes on.
+func TestAKilledRunIsResumedWhereNoDeathCanBeProven(t *testing.T) {
+	h := newProoflessHost(t)
+	script := `echo "$1" >>"$2/ran"; touch "$2/ready"; test -e "$2/well" || sleep 60`
+	cmd, _ := h.started(numbered(1, 9), "run", "--batch", "x", "-j", "3", "--", "sh", "-c", script, "sh", "{}", h.dir)
+	h.awaitRan(3)
+	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if code := exitCode(t, waits.Wait()); code != exitInterrupted {
-		t.Errorf("exit code %d\n%s", code, told.String())
+	_ = cmd.Wait()
+	h.makeFile("well")
+	got := h.run("", "run", "--resume", "x")
+	want := fmt.Sprintf(`(?m)^x: 3 were running in process %d, silent for \d+s: taken back$`, cmd.Process.Pid)
+	if got.code != 0 || !regexp.MustCompile(want).MatchString(got.errout) || strings.Contains(got.errout, "gone") {
+		t.Errorf("exit code %d, want %s\n%s", got.code, want, got.errout)
 	}
+	h.awaitRan(12)
+	s := h.ofBatch("x")
+	for r, err := range s.Read(t.Context(), "", store.Filter{Types: []events.Type{events.TypeMessageOrphaned, events.TypeWorkerStarted}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := r.Event.(type) {
+		case *events.MessageOrphaned:
+			if e.Evidence.Reason != events.ReasonSilent || e.Evidence.Age < runReclaimAfter {
+				t.Errorf("%s was orphaned by %s after %s", r.Entity, e.Evidence.Reason, e.Evidence.Age)
+			}
+		case *events.WorkerStarted:
+			if e.Proof {
+				t.Errorf("%s says that its end can be proven", r.Entity)
+			}
+		}
+	}
+	clean(t, filepath.Join(h.dir, "foundling", "x.db"), 9)
 }
 
 // Only lines are told of, not the batch and its input, which the process held too.

@@ -28,6 +28,14 @@ type process struct {
 // actor is how the log names the process as the one who asked.
 func (p process) actor() string { return fmt.Sprintf("%s:%d", p.Host, p.PID) }
 
+// text is how people are told of the process.
+func (p process) text() string {
+	if p.PID == 0 {
+		return unknown
+	}
+	return fmt.Sprintf("%d on %s", p.PID, harmless(p.Host))
+}
+
 // thisProcess is how workers of this process are named in the log.
 func thisProcess() process {
 	host, _ := os.Hostname() // a worker without a host name is still a worker
@@ -50,49 +58,75 @@ type life int
 const (
 	living   life = iota // or stopped, which is not ended
 	gone                 // proven
-	unproven             // there is no such process, and no proof of its end
+	silent               // its heartbeats do not come any more
+	unproven             // there is no such process, and no proof of its end; its silence will tell
 )
 
 // peer is a worker on the batch, of this process or of another one.
 type peer struct {
 	process
-	life   life
-	proof  bool // its end can be proven
-	topics []string
+	life    life
+	started time.Time
+	proof   bool // its end can be proven
+	topics  []string
+}
+
+// peerOf is the worker of a row, with nothing known of its life yet.
+func peerOf(row store.Row) (peer, error) {
+	v, err := calls.Value(row)
+	if err != nil {
+		return peer{}, err
+	}
+	w, ok := v.(*fsm.Worker)
+	if !ok {
+		return peer{}, fmt.Errorf("%s: want a worker", row.Entity)
+	}
+	return peer{process: process{w.Host, w.PID}, started: w.StartedAt, proof: w.Proof, topics: w.Topics}, nil
 }
 
 // peers is every worker on the batch that has not said that it ended.
 func (b *batch) peers(ctx context.Context) (map[events.ID]peer, error) {
 	known := map[events.ID]peer{}
+	earlier := map[events.ID]bool{} // another process had this one's number
 	var ids []events.ID
-	me := thisProcess()
 	for row, err := range b.store.Rows(ctx, store.RowFilter{Kind: events.KindWorker}) {
 		if err != nil {
 			return nil, err
 		}
-		v, err := calls.Value(row)
+		p, err := peerOf(row)
 		if err != nil {
 			return nil, err
 		}
-		w, ok := v.(*fsm.Worker)
-		if !ok {
-			continue
-		}
-		p := peer{process: process{w.Host, w.PID}, proof: w.Proof, topics: w.Topics}
-		earlier := p.process == me && w.StartedAt.Before(b.began) // another process had the number before this one
-		if earlier || p.Host == me.Host && !p.exists() {
-			p.life = unproven
-		}
-		known[w.ID] = p
-		ids = append(ids, w.ID)
+		id := row.Entity.ID
+		earlier[id] = p.process == thisProcess() && p.started.Before(b.began)
+		known[id] = p
+		ids = append(ids, id)
 	}
-	ended, err := b.store.Gone(ctx, ids...)
-	for _, id := range ended {
-		p := known[id]
-		p.life = gone
+	vitals, err := readVitals(ctx, b.store, runReclaimAfter, ids)
+	if err != nil {
+		return nil, err
+	}
+	for id, p := range known {
+		p.life = p.judge(vitals.of(id), earlier[id])
 		known[id] = p
 	}
-	return known, err
+	return known, vitals.doubt
+}
+
+// judge says what is known of a peer's life. A process of this host that the system knows lives, however silent it is.
+func (p peer) judge(x vital, earlier bool) life {
+	here := p.Host == thisProcess().Host
+	switch {
+	case x.dead == events.ReasonProcessGone:
+		return gone
+	case here && !earlier && p.exists():
+		return living
+	case x.dead != "":
+		return silent
+	case here:
+		return unproven
+	}
+	return living
 }
 
 // livePeer gives a live process that runs lines of the batch; false where there is none.

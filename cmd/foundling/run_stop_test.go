@@ -75,6 +75,25 @@ func TestTheSameSignalAtOnceIsOneInterrupt(t *testing.T) {
 	}
 }
 
+// A run that was suspended for longer than others wait goes on with what it runs.
+func TestASuspendedRunDoesNotBeginAgain(t *testing.T) {
+	h := newHost(t)
+	script := `echo "$1" >>"$2/ran"; touch "$2/ready"; until test -e "$2/stop"; do sleep 0.01; done`
+	cmd, errout := h.started("a\n", "run", "--batch", "x", "--", "sh", "-c", script, "sh", "{}", h.dir)
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(runReclaimAfter + runHeartbeat) // the silence is the test
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * runHeartbeat) // so that it notices
+	h.makeFile("stop")
+	if err := cmd.Wait(); err != nil || len(numbers(t, filepath.Join(h.dir, "ran"))) != 1 {
+		t.Errorf("%v, %d runs\n%s", err, len(numbers(t, filepath.Join(h.dir, "ran"))), errout.String())
+	}
+}
+
 func TestWhatACommandLeavesBehindIsSaid(t *testing.T) {
 	runner, err := child.New(child.Options{Grace: 50 * time.Millisecond})
 	if err != nil {

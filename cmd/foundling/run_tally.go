@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/projections/findings"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -22,8 +25,14 @@ type tally struct {
 
 	added  map[string]int // lines put into the batch, by who did
 	counts map[events.State]int
-	again  int         // completed at a later attempt since this process began
-	taken  map[int]int // lines that were given back since it was last asked, by the process that is gone
+	again  int          // completed at a later attempt since this process began
+	taken  map[loss]int // lines that were given back since it was last asked
+}
+
+// loss is whose lines were given back, by which evidence.
+type loss struct {
+	pid      int
+	evidence string
 }
 
 // openClaim is one line in a worker's hands.
@@ -41,7 +50,7 @@ type knownWorker struct {
 func newTally(b *batch) *tally {
 	return &tally{
 		batch: b, others: map[events.Entity]bool{}, running: map[events.Entity]openClaim{}, workers: map[foundling.ID]knownWorker{},
-		added: map[string]int{}, counts: map[events.State]int{}, taken: map[int]int{},
+		added: map[string]int{}, counts: map[events.State]int{}, taken: map[loss]int{},
 	}
 }
 
@@ -110,29 +119,41 @@ func (t *tally) count(r events.Recorded) {
 		t.running[r.Entity] = openClaim{e.Worker, e.Attempt}
 	case *events.MessageOrphaned:
 		if fresh {
-			t.taken[t.workers[e.Evidence.Claimer].pid]++
+			t.taken[loss{t.workers[e.Evidence.Claimer].pid, lossEvidence(e.Evidence)}]++
 		}
 	}
 }
 
+// lossEvidence is why a process was held to be gone, in a word or two.
+func lossEvidence(e events.Evidence) string {
+	switch e.Reason {
+	case events.ReasonProcessGone:
+		return "gone"
+	case events.ReasonSilent:
+		return fmt.Sprintf("silent for %s", findings.Span(e.Age.Truncate(time.Second)))
+	}
+	return "without a heartbeat"
+}
+
 // takenBack says which lines of dead processes were given back since it was last asked; nothing where there were none.
 func (t *tally) takenBack() []string {
-	if len(t.taken) == 0 {
-		return nil
-	}
-	lines, pids := 0, make([]int, 0, len(t.taken))
-	for pid, n := range t.taken {
-		lines += n
-		pids = append(pids, pid)
+	lines, pids := map[string]int{}, map[string][]int{}
+	for l, n := range t.taken {
+		lines[l.evidence] += n
+		pids[l.evidence] = append(pids[l.evidence], l.pid)
 	}
 	clear(t.taken)
-	slices.Sort(pids)
-	word := "process"
-	if len(pids) > 1 {
-		word = "processes"
+	var said []string
+	for _, evidence := range slices.Sorted(maps.Keys(lines)) {
+		word := "process"
+		if len(pids[evidence]) > 1 {
+			word = "processes"
+		}
+		slices.Sort(pids[evidence])
+		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(pids[evidence]), " ", ", "), "[]")
+		said = append(said, fmt.Sprintf("%d were running in %s %s, %s: taken back", lines[evidence], word, list, evidence))
 	}
-	list := strings.Trim(strings.ReplaceAll(fmt.Sprint(pids), " ", ", "), "[]")
-	return []string{fmt.Sprintf("%d were running in %s %s, gone: taken back", lines, word, list)}
+	return said
 }
 
 // holders is how many lines each worker of another process runs, and whether this process runs any.

@@ -24,13 +24,24 @@ type host struct {
 	t   *testing.T
 	bin string
 	dir string
+	env []string
 }
 
-func newHost(t *testing.T) *host { return &host{t, binary(t), t.TempDir()} }
+func newHost(t *testing.T) *host { return &host{t: t, bin: binary(t), dir: t.TempDir()} }
+
+// newProoflessHost is a host on which nobody can prove that a process has ended.
+func newProoflessHost(t *testing.T) *host {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &host{t: t, bin: self, dir: t.TempDir(), env: []string{prooflessEnv + "=1"}}
+}
 
 func (h *host) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, h.bin, args...)
-	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+h.dir, "FOUNDLING_STORE=")
+	cmd.Env = append(append(os.Environ(), "XDG_STATE_HOME="+h.dir, "FOUNDLING_STORE="), h.env...)
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/projections/findings"
 )
 
 // idleFor is how long this process has nothing to run before it says what it waits for.
@@ -54,13 +55,14 @@ func (w *waiting) look(ctx context.Context, t *tally) error {
 	return nil
 }
 
-// why says why lines of a worker that nobody knows to be gone stay with it.
+// why says why lines of a worker that nobody knows to be gone stay with it, and for how long.
 func (p peer) why() string {
+	until := "what it runs is taken back once it has been silent for " + findings.Span(runReclaimAfter)
 	switch {
 	case p.life == living && p.Host == thisProcess().Host:
-		return "it is alive, or stopped"
+		return "it is alive, or stopped; " + until
 	case p.proof:
-		return "its end cannot be proven: the file that would prove it is gone"
+		return "its end cannot be proven, for the file that would prove it is gone; " + until
 	}
-	return fmt.Sprintf("its end cannot be proven: the store's file system, or host %s, has no proof of it", harmless(p.Host))
+	return fmt.Sprintf("its end cannot be proven, for the store's file system, or host %s, has no proof of it; %s", harmless(p.Host), until)
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/projections"
 )
 
 // maxShown is how many bytes of a stored text a table shows.
@@ -123,12 +124,12 @@ func (t *table) text() string {
 func number(n int) string { return strconv.Itoa(n) }
 
 // asOf is the line on standard error that says how far the log was read for an answer.
-func (a *app) asOf(position int64, at time.Time) {
-	if position == 0 {
+func (a *app) asOf(m projections.Mark) {
+	if m.Position == 0 {
 		fmt.Fprintln(a.stderr, "as of position 0: the log is empty")
 		return
 	}
-	fmt.Fprintf(a.stderr, "as of position %d · %s\n", position, absolute(at))
+	fmt.Fprintf(a.stderr, "as of position %d · %s\n", m.Position, absolute(m.At))
 }
 
 // namesFor is how lines of people's output show ids and times.

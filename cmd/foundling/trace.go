@@ -143,6 +143,13 @@ func (t *tracing) head(b *strings.Builder, step projections.Entry, e *events.Mes
 	if e.Key != "" {
 		fmt.Fprintf(b, "  key      %s\n", harmless(e.Key))
 	}
+	if e.Lock != "" {
+		policy := ""
+		if e.OnLocked == events.SkipIfLocked {
+			policy = ", discarded where it is taken"
+		}
+		fmt.Fprintf(b, "  lock     %s%s\n", harmless(e.Lock), policy)
+	}
 	if e.Priority != events.Normal {
 		fmt.Fprintf(b, "  priority %s\n", e.Priority)
 	}
@@ -174,8 +181,11 @@ func (t *tracing) worker(id events.ID) string {
 func (t *tracing) remarks(step projections.Entry) string {
 	var list []string
 	note := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
-	if e, ok := step.Event.(*events.MessageRefused); ok {
-		note("%s: token %d was sent, %d was current", harmless(e.Command), e.Sent, e.Found)
+	if text := t.particulars(step); text != "" {
+		note("%s", text)
+	}
+	if step.Blocked > 0 {
+		note("was blocked for %s", findings.Span(step.Blocked))
 	}
 	if step.Waited > 0 {
 		note("waited %s", findings.Span(step.Waited))
@@ -199,6 +209,29 @@ func (t *tracing) remarks(step projections.Entry) string {
 		note("due %s later", findings.Span(step.DueAt.Sub(step.At())))
 	}
 	return strings.Join(list, " · ")
+}
+
+// particulars is what only a step of its kind has.
+func (t *tracing) particulars(step projections.Entry) string {
+	switch e := step.Event.(type) {
+	case *events.MessageRefused:
+		return fmt.Sprintf("%s: token %d was sent, %d was current", harmless(e.Command), e.Sent, e.Found)
+	case *events.MessageOrphaned:
+		return strings.TrimPrefix(vitalOf(e.Evidence).text(), "dead: ")
+	case *events.MessageBlocked:
+		return fmt.Sprintf("lock %s is taken", harmless(e.Lock))
+	case *events.MessageUnblocked:
+		text := fmt.Sprintf("lock %s came free", harmless(step.Lock))
+		if step.Repair {
+			text = fmt.Sprintf("lock %s was free all the while (repaired)", harmless(step.Lock))
+		}
+		return text
+	case *events.MessageClaimed:
+		if e.LockToken != 0 {
+			return fmt.Sprintf("takes lock %s, token %d", harmless(t.life.Summary().Lock), e.LockToken)
+		}
+	}
+	return ""
 }
 
 // lines is the events themselves.

@@ -29,6 +29,7 @@ type workOptions struct {
 	jobs       int
 	stdin      bool
 	untilEmpty bool
+	settings
 }
 
 func newWork(a *app) *cobra.Command {
@@ -49,6 +50,9 @@ func newWork(a *app) *cobra.Command {
 				return usage("no command: give it behind the topics, as in foundling work mail -- ./send {}")
 			}
 			o.topics, o.command = args[:dash], args[dash:]
+			if err := o.checkWorker(); err != nil {
+				return err
+			}
 			return a.work(cmd.Context(), o)
 		},
 	}
@@ -56,6 +60,7 @@ func newWork(a *app) *cobra.Command {
 	flags.IntVarP(&o.jobs, "jobs", "j", runtime.NumCPU(), "how many run at once in this process")
 	flags.BoolVar(&o.stdin, "stdin", false, "give the payload as standard input instead of an argument")
 	flags.BoolVar(&o.untilEmpty, "until-empty", false, "end when the topics have nothing queued or running, here or elsewhere; dead letters do not count")
+	o.working(cmd)
 	return cmd
 }
 
@@ -132,7 +137,11 @@ func (a *app) commandWorker(s store.Store, c *commander, o workOptions, m foundl
 	if err != nil {
 		return nil, err
 	}
-	worker, err := foundling.NewWorker(client, foundling.WorkerOptions{Concurrency: o.jobs, DrainTimeout: foundling.None})
+	options, err := o.worker(foundling.WorkerOptions{Concurrency: o.jobs, DrainTimeout: foundling.None})
+	if err != nil {
+		return nil, err
+	}
+	worker, err := foundling.NewWorker(client, options)
 	if err != nil {
 		return nil, err
 	}

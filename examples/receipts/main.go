@@ -40,8 +40,8 @@ func run(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	// Durable when Enqueue returns. One message per order.
-	opts := foundling.EnqueueOptions{Key: "order:A-17"}
+	// Durable when Enqueue returns. One message per order; never two receipts of one user at a time.
+	opts := foundling.EnqueueOptions{Key: "order:A-17", Lock: "user:4411"}
 	if _, err := receipts.Enqueue(ctx, client, Receipt{"4411", "A-17"}, opts); err != nil {
 		return err
 	}

@@ -2,6 +2,9 @@
 package calls
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/store"
@@ -80,6 +83,12 @@ func Claim(o Origin, c fsm.Claim) store.Call {
 // receipts gave, where the caller still has them.
 func Settle(o Origin, c fsm.Settle, known []store.Row) (store.Call, *[]*fsm.Refusal) {
 	need := store.Need{Known: known}
+	for _, item := range c.Items {
+		if item.Permit.Token != 0 {
+			need.Locks = append(need.Locks, item.Permit.Lock)
+			need.Permits = append(need.Permits, store.PermitKey(item.Permit))
+		}
+	}
 	skip := make(map[events.Entity]bool, len(known))
 	for _, row := range known {
 		skip[row.Entity] = true
@@ -93,29 +102,51 @@ func Settle(o Origin, c fsm.Settle, known []store.Row) (store.Call, *[]*fsm.Refu
 	return refusing(call, c.Decide)
 }
 
-// Operate is the call of fsm.Operate, with the refusals of its messages as of the last run of its Fn. keys are those of the messages,
-// see Keys.
-func Operate(o Origin, c fsm.Operate, keys []store.Key) (store.Call, *[]*fsm.Refusal) {
-	need := store.Need{Keys: keys}
+// Operate is the call of fsm.Operate, with the refusals of its messages as of the last run of its Fn. rows are those of the messages, read
+// before the command holds them: they say which keys, locks, permits and heartbeats it must see. A claim that began since is refused, as one of a
+// worker that lives.
+//
+// Of each lock it takes at most one message: an engine tells who is the first to wait, and who is to try next is known only once that one has
+// been dealt with.
+func Operate(o Origin, c fsm.Operate, rows []store.Row) (store.Call, *[]*fsm.Refusal, error) {
+	need := store.Need{Held: []events.Entity{events.ClockEntity()}}
 	for _, id := range c.IDs {
 		need.Held = append(need.Held, events.MessageEntity(id))
 	}
-	return refusing(o.call(c.Name(), nil, need), c.Decide)
-}
-
-// Keys is the keys of some messages, learnt from their rows before a command holds them.
-func Keys(rows []store.Row) ([]store.Key, error) {
-	var keys []store.Key
 	for _, row := range rows {
+		if !slices.Contains(c.IDs, row.Entity.ID) {
+			continue
+		}
 		m, err := Message(row)
 		if err != nil {
-			return nil, err
+			return store.Call{}, nil, err
 		}
 		if m.Key != "" {
-			keys = append(keys, store.Key{Topic: m.Topic, Name: m.Key})
+			need.Keys = append(need.Keys, store.Key{Topic: m.Topic, Name: m.Key})
+		}
+		if slices.Contains(need.Locks, m.Lock) {
+			return store.Call{}, nil, fmt.Errorf("%s: two of the messages have one lock, %q: one command for each", c.Name(), m.Lock)
+		}
+		if m.Lock != "" {
+			need.Locks = append(need.Locks, m.Lock)
+		}
+		if m.LockToken != 0 {
+			need.Permits = append(need.Permits, store.PermitKey(m.Permit()))
+		}
+		if m.Worker != (events.ID{}) {
+			need.Beats = append(need.Beats, m.Worker)
 		}
 	}
-	return keys, nil
+	c.Judged = need.Beats
+	call, refusals := refusing(o.call(c.Name(), nil, need), func(held fsm.Held) (fsm.Outcome, []*fsm.Refusal, error) {
+		for _, worker := range need.Beats { // one without a heartbeat was looked for all the same
+			if _, beats := held.Beats[worker]; !beats {
+				held.Beats[worker] = fsm.Member{Worker: worker}
+			}
+		}
+		return c.Decide(held)
+	})
+	return call, refusals, nil
 }
 
 // OperateTopic is the call of fsm.OperateTopic.
@@ -135,22 +166,34 @@ func CountClaims(o Origin, c fsm.CountClaims) store.Call {
 // OperateWorker is the call of fsm.OperateWorker. A stop is complete when a receipt has the event that says so.
 func OperateWorker(o Origin, c fsm.OperateWorker) store.Call {
 	need := store.Need{Held: []events.Entity{events.WorkerEntity(c.Worker)}}
-	if _, ok := c.Command.(fsm.StopWorker); ok {
+	switch c.Command.(type) {
+	case fsm.StopWorker:
 		need.Claims = []store.Holder{{Worker: c.Worker, N: fsm.StopPage}}
+	case fsm.PurgeWorker:
+		need.Claims = []store.Holder{{Worker: c.Worker, N: 1}}
+		need.Held = append(need.Held, events.ClockEntity())
+	case fsm.ReturnWorker:
+		need.Beats = []events.ID{c.Worker}
+		need.Held = append(need.Held, events.ClockEntity())
 	}
 	call := o.call(c.Name(), nil, need)
 	call.Fn = decide(c.Decide)
 	return call
 }
 
-// Reclaim is the call of fsm.Reclaim, for up to page claims.
-func Reclaim(o Origin, c fsm.Reclaim, page int) store.Call {
-	call := o.call(c.Name(), nil, store.Need{
-		Held:   []events.Entity{events.WorkerEntity(c.Evidence.Claimer)},
-		Claims: []store.Holder{{Worker: c.Evidence.Claimer, N: page}},
+// Reclaim is the call of fsm.Reclaim, with what it saw as of the last run of its Fn.
+func Reclaim(o Origin, c fsm.Reclaim) (store.Call, *fsm.Reclaimed) {
+	call := o.call(c.Name(), &c, store.Need{
+		Held:   []events.Entity{events.WorkerEntity(c.Evidence.Claimer), events.ClockEntity()},
+		Claims: []store.Holder{{Worker: c.Evidence.Claimer, N: c.Page}},
 	})
-	call.Fn = decide(c.Decide)
-	return call
+	seen := new(fsm.Reclaimed)
+	call.Fn = decide(func(held fsm.Held) (fsm.Outcome, error) {
+		outcome, s, err := c.Decide(held)
+		*seen = s
+		return outcome, err
+	})
+	return call, seen
 }
 
 func decide(rule func(fsm.Held) (fsm.Outcome, error)) func(store.View) (store.Changes, error) {

@@ -1,8 +1,11 @@
 package calls
 
 import (
-	"errors"
+	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
@@ -20,35 +23,111 @@ func Hold(view store.View) (fsm.Held, error) {
 		Claimable: map[string][]fsm.Message{},
 		Claims:    map[events.ID][]fsm.Message{},
 		Uncounted: map[string][]fsm.Message{},
+		Locks:     map[string]fsm.Lock{},
+		Spoilt:    map[events.ID]int{},
+		Unread:    map[string]error{},
+		Waiting:   map[string][]fsm.Message{},
+		Beats:     make(map[events.ID]fsm.Member, len(view.Beats)),
+		Leaders:   map[string]fsm.Leader{},
+		Sweeps:    map[events.ID]fsm.Sweep{},
+		Fence:     view.Fence,
 	}
-	for _, row := range view.Rows {
+	for entity, row := range view.Rows {
 		v, err := Value(row)
-		if err != nil {
+		if err := take(&h, entity, v, err); err != nil {
 			return h, err
 		}
-		put(h, v)
 	}
 	for entity, history := range view.History {
-		v, err := Fold(entity, history)
-		if err != nil {
+		v, err := rest(entity, history)
+		if err := take(&h, entity, v, err); err != nil {
 			return h, err
 		}
-		put(h, v)
 	}
+	holdLocks(&h, view)
 	for key, row := range view.Keys {
 		h.Keys[fsm.Key(key)] = fsm.KeyHolder{Message: row.Message, Open: row.Open, UntilAt: row.UntilAt}
 	}
 	for topic, rows := range view.Claimable {
-		h.Claimable[topic] = legible(rows)
+		h.Claimable[topic] = slices.DeleteFunc(legible(rows), func(m fsm.Message) bool { return h.Unread[m.Lock] != nil })
 	}
-	err := errors.Join(
-		pages(h.Claims, view.Claims),
-		pages(h.Uncounted, view.Uncounted),
-	)
-	return h, err
+	for worker, rows := range view.Claims {
+		h.Claims[worker] = legible(rows)
+		h.Spoilt[worker] = len(rows) - len(h.Claims[worker])
+	}
+	for topic, rows := range view.Uncounted {
+		list, err := messages(rows)
+		if err != nil {
+			return h, err // a count without it would be wrong for ever
+		}
+		h.Uncounted[topic] = list
+	}
+	return h, nil
 }
 
-func put(h fsm.Held, v fsm.Value) {
+// holdLocks gives the rules what is not a row of its own: permits and heartbeats, and who waits for a lock, in orders of their own: the log must not
+// depend on an engine's.
+func holdLocks(h *fsm.Held, view store.View) {
+	for worker, b := range view.Beats {
+		h.Beats[worker] = Member(b)
+	}
+	for _, p := range view.Permits {
+		if h.Unread[p.Lock] == nil {
+			h.Permits = append(h.Permits, Permit(p))
+		}
+	}
+	slices.SortFunc(h.Permits, func(a, b fsm.Permit) int {
+		return cmp.Or(strings.Compare(a.Lock, b.Lock), cmp.Compare(a.Token, b.Token))
+	})
+	for lock, rows := range view.Waiting {
+		h.Waiting[lock] = legible(rows)
+		slices.SortFunc(h.Waiting[lock], func(a, b fsm.Message) int {
+			return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Version, b.Version), bytes.Compare(a.ID[:], b.ID[:]))
+		})
+	}
+}
+
+// rest is the state that an entity without a row is in: its history folded or, of a kind that rests, what its newest event says.
+func rest(entity events.Entity, history []events.Recorded) (fsm.Value, error) {
+	if !entity.Kind.Rests() {
+		return Fold(entity, history)
+	}
+	v := &fsm.Lock{Name: entity.Name}
+	if n := len(history); n > 0 {
+		*v = fsm.RestingLock(entity.Name, history[n-1])
+	}
+	if v.State == events.Held {
+		return nil, fmt.Errorf("%s: its newest event says that it is held, and it has no row", entity)
+	}
+	return v, nil
+}
+
+// Member is an incarnation by its heartbeat row.
+func Member(b store.Beat) fsm.Member {
+	return fsm.Member{Worker: b.Worker, LastBeatAt: b.At, Interval: b.Interval, FenceAfter: b.FenceAfter}
+}
+
+// Permit is a permit as the rules know it.
+func Permit(p store.Permit) fsm.Permit {
+	return fsm.Permit{
+		PermitKey: fsm.PermitKey(p.PermitKey), Worker: p.Worker, Message: p.Message, AcquiredAt: p.AcquiredAt, ExpiresAt: p.ExpiresAt,
+	}
+}
+
+// take gives the rules one value. A lock that cannot be read keeps nobody else from going on: what would take it is not granted, what holds it
+// ends without it, and whoever names it is told.
+func take(h *fsm.Held, entity events.Entity, v fsm.Value, err error) error {
+	if err != nil && entity.Kind == events.KindLock {
+		h.Unread[entity.Name] = err
+		return nil
+	}
+	if err == nil {
+		put(h, v)
+	}
+	return err
+}
+
+func put(h *fsm.Held, v fsm.Value) {
 	switch v := v.(type) {
 	case *fsm.Message:
 		h.Messages[v.ID] = *v
@@ -56,11 +135,19 @@ func put(h fsm.Held, v fsm.Value) {
 		h.Topics[v.Name] = *v
 	case *fsm.Worker:
 		h.Workers[v.ID] = *v
+	case *fsm.Lock:
+		h.Locks[v.Name] = *v
+	case *fsm.Leader:
+		h.Leaders[v.Name] = *v
+	case *fsm.Sweep:
+		h.Sweeps[v.ID] = *v
+	case *fsm.Clock:
+		h.Clock = *v
 	}
 }
 
-// legible is the messages of rows, without those that cannot be read: nobody is granted one, and the others of its topic go on. Whoever
-// names it is told.
+// legible is the messages of rows, without those that cannot be read: nobody is granted one, none is given back with its worker's others, and
+// they all go on. Whoever names it is told.
 func legible(rows []store.Row) []fsm.Message {
 	list := make([]fsm.Message, 0, len(rows))
 	for _, row := range rows {
@@ -71,20 +158,17 @@ func legible(rows []store.Row) []fsm.Message {
 	return list
 }
 
-// pages gives the messages of each page of rows.
-func pages[K comparable](to map[K][]fsm.Message, from map[K][]store.Row) error {
-	for key, rows := range from {
-		list := make([]fsm.Message, len(rows))
-		for i, row := range rows {
-			m, err := Message(row)
-			if err != nil {
-				return err
-			}
-			list[i] = m
+// messages is the messages of rows.
+func messages(rows []store.Row) ([]fsm.Message, error) {
+	list := make([]fsm.Message, len(rows))
+	for i, row := range rows {
+		m, err := Message(row)
+		if err != nil {
+			return nil, err
 		}
-		to[key] = list
+		list[i] = m
 	}
-	return nil
+	return list, nil
 }
 
 // Fold gives the state that an entity's whole history leads to, every step of it checked.
@@ -112,6 +196,12 @@ func Changes(outcome fsm.Outcome) store.Changes {
 		if c.Delta != 0 {
 			changes.Counts = append(changes.Counts, store.Count(c))
 		}
+	}
+	for _, p := range outcome.Permits {
+		changes.Permits = append(changes.Permits, store.PermitChange{Back: p.Back, Permit: store.Permit{
+			PermitKey: store.PermitKey(p.Permit.PermitKey), Worker: p.Permit.Worker, Message: p.Permit.Message,
+			AcquiredAt: p.Permit.AcquiredAt, ExpiresAt: p.Permit.ExpiresAt,
+		}})
 	}
 	for _, k := range outcome.Keys {
 		changes.Keys = append(changes.Keys, store.KeyChange{

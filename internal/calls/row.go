@@ -29,6 +29,7 @@ func (m message) VisitFields(f *events.Fields) {
 	f.Int("spent_before", &m.SpentBefore)
 	f.Int("orphaned_before", &m.OrphanedBefore)
 	f.Token("token", &m.Token)
+	m.OnLocked.VisitFields(f)
 }
 
 // Row is what an engine keeps of a value.
@@ -39,6 +40,7 @@ func Row(v fsm.Value) store.Row {
 	case *fsm.Message:
 		row.Topic, row.Priority = v.Topic, v.Priority
 		row.Worker, row.ClaimedAt, row.Counted = v.Worker, v.ClaimedAt, v.Counted
+		row.Lock, row.LockToken, row.Waiting = v.Lock, v.LockToken, waiting(v)
 		if v.State == events.Queued {
 			row.DueAt = v.DueAt
 		}
@@ -49,6 +51,16 @@ func Row(v fsm.Value) store.Row {
 	}
 	row.Fields = events.AppendFields(nil, v)
 	return row
+}
+
+func waiting(m *fsm.Message) store.Waiting {
+	switch {
+	case m.State == events.Blocked:
+		return store.Blocked
+	case m.Trying:
+		return store.Trying
+	}
+	return store.NotWaiting
 }
 
 // Value gives back the state that a row keeps.
@@ -75,9 +87,13 @@ func Message(row store.Row) (fsm.Message, error) {
 	m := fsm.Message{
 		ID: row.Entity.ID, Version: row.Version, State: row.State, Topic: row.Topic, Priority: row.Priority, DueAt: row.DueAt,
 		Worker: row.Worker, ClaimedAt: row.ClaimedAt, Counted: row.Counted,
+		Lock: row.Lock, LockToken: row.LockToken, Trying: row.Waiting == store.Trying,
 	}
 	if row.Entity.Kind != events.KindMessage {
 		return m, fmt.Errorf("%s: want a message", row.Entity)
+	}
+	if (row.Waiting == store.Blocked) != (row.State == events.Blocked) {
+		return m, fmt.Errorf("%s version %d: it is %s, and its column of waiting says %d", row.Entity, row.Version, row.State, row.Waiting)
 	}
 	if !row.State.Known() {
 		return m, fmt.Errorf("%s version %d: %s is unknown to this version", row.Entity, row.Version, row.State)

@@ -13,10 +13,10 @@ import (
 	"github.com/foundling-go/foundling/fsm"
 )
 
-// Sample is one event at the end of a life that leads up to it. A type has a full sample, in which no field is zero, for every state
-// that its lifecycle lets it start from, and one minimal sample with only what the rules always set.
+// Sample is one event at the end of a life that leads up to it. A type has a full sample, in which no field is zero that the state lets it
+// set, for every edge that its lifecycle has it on, and one minimal sample with only what the rules always set.
 type Sample struct {
-	Name    string // unique, never used for anything else: type, full or minimal, and the state it starts from
+	Name    string // unique, never used for anything else: type, full or minimal, the state it starts from, and the branch where there are two
 	Entity  events.Entity
 	History []events.Event // leads from nothing to the state in which the event happens
 	Event   events.Event
@@ -29,44 +29,63 @@ var at = time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 func Samples() []Sample {
 	var list []Sample
 	for _, p := range pairs() {
-		typ := p.full.Type()
-		from := states(typ)
-		for _, state := range from {
-			list = append(list, sample("full", state, p.full))
+		edges := edges(p.minimal.Type())
+		for _, edge := range edges {
+			list = append(list, p.sample("full", edge))
 		}
-		list = append(list, sample("minimal", from[0], p.minimal))
+		list = append(list, p.sample("minimal", edges[0]))
 	}
 	return list
 }
 
-// states are those from which the type's lifecycle has it. A refusal, which moves nothing, is met by a message that somebody holds.
-func states(typ events.Type) []events.State {
-	var list []events.State
+// edges are those of the type's lifecycle that have it. A refusal, which moves nothing, is met by what somebody holds.
+func edges(typ events.Type) []fsm.Edge {
+	var list []fsm.Edge
 	for _, life := range fsm.Lifecycles() {
 		for _, edge := range life.Edges() {
 			if edge.Event == typ {
-				list = append(list, edge.From)
+				list = append(list, edge)
 			}
 		}
 	}
-	if len(list) == 0 {
-		list = []events.State{events.Running}
+	switch {
+	case len(list) > 0:
+		return list
+	case typ.Kind() == events.KindLock:
+		return []fsm.Edge{{From: events.Held, Event: typ, To: events.Held}}
 	}
-	return list
+	return []fsm.Edge{{From: events.Running, Event: typ, To: events.Running}}
 }
 
-func sample(size string, from events.State, event events.Event) Sample {
-	typ := event.Type()
-	s := Sample{Name: fmt.Sprintf("%s %s %s", typ, size, from), Event: event}
-	s.Entity = events.Entity{Kind: typ.Kind(), Name: s.Name}
-	if !s.Entity.Kind.Named() {
-		s.Entity = events.Entity{Kind: typ.Kind(), ID: id(typ, byte(from), size[0])}
+func (p pair) sample(size string, edge fsm.Edge) Sample {
+	typ, kind := edge.Event, edge.Event.Kind()
+	s := Sample{Name: fmt.Sprintf("%s %s %s", typ, size, edge.From), Event: p.minimal}
+	if othersHold(edge) {
+		s.Name += ", others hold"
 	}
-	s.History = history(s.Entity.Kind, from, size)
-	if typ == events.TypeMessageCounted && size == "full" {
-		s.History = s.History[:len(s.History)-1] // it ends with the same event
+	switch {
+	case kind == events.KindClock:
+		s.Entity = events.ClockEntity() // there is but one
+	case kind.Named():
+		s.Entity = events.Entity{Kind: kind, Name: s.Name}
+	default:
+		s.Entity = events.Entity{Kind: kind, ID: id(typ, byte(edge.From), size[0])}
+	}
+	s.History = history(edge, size)
+	if size == "full" {
+		list := counted(s.History, p.full)
+		s.History, s.Event = list[:len(list)-1:len(list)-1], list[len(list)-1]
 	}
 	return s
+}
+
+// othersHold reports whether the edge is that of a permit that comes back while another one is out.
+func othersHold(edge fsm.Edge) bool {
+	switch edge.Event {
+	case events.TypeLockReleased, events.TypeLockReclaimed, events.TypeLockForceReleased, events.TypeLockExpired:
+		return edge.To == events.Held
+	}
+	return false
 }
 
 // id is an id of version 7 with a readable end.
@@ -86,13 +105,16 @@ func (s Sample) Transitions() []events.Transition {
 		panic(err) // a sample of a kind that has no lifecycle is a mistake of this package
 	}
 	var list []events.Transition
-	version, state := 0, events.Absent
+	version, state, out := 0, events.Absent, 0
 	for _, event := range append(slices.Clone(s.History), s.Event) {
 		t := events.Transition{Event: event, From: state, To: state}
 		if event.Type().Moves() {
 			version++
 			t.Version = version
 			t.To, _ = life.Next(state, event.Type())
+			if out += permit(event); out > 0 && life.Leads(state, event.Type(), events.Held) {
+				t.To = events.Held
+			}
 			state = t.To
 		}
 		list = append(list, t)

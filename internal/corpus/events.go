@@ -1,6 +1,7 @@
 package corpus
 
 import (
+	"slices"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -18,10 +19,12 @@ var (
 // nasty has what text may have: quotes, control characters, more than ASCII.
 const nasty = "exit 1: \"no\\file\"\n\t\x1b[31mrötlich 🙂\u2028=\x7f"
 
+// theLock is the lock that the samples of messages take.
+const theLock = "konto=17 größer"
+
 // pairs lists every type of package events, in the order of their numbers.
 func pairs() []pair {
-	list := append(messagePairs(), workerPairs()...)
-	return append(list, topicPairs()...)
+	return slices.Concat(messagePairs(), lockPairs(), workerPairs(), topicPairs(), beatPairs())
 }
 
 // messagePairs speak of the fifth claim of a message in its second series of attempts; see messageHistory.
@@ -29,26 +32,26 @@ func messagePairs() []pair {
 	return []pair{
 		{enqueued(), &events.MessageEnqueued{Topic: "t"}},
 		{
-			&events.MessageClaimed{Worker: holder, Token: 12, Attempt: 5, Running: 2, Limit: 3},
+			&events.MessageClaimed{Worker: holder, Token: 14, Attempt: 5, Running: 2, Limit: 3, LockToken: 40},
 			&events.MessageClaimed{Worker: holder, Token: 2, Attempt: 1},
 		},
-		{&events.MessageCompleted{Token: 12}, &events.MessageCompleted{Token: 2}},
+		{&events.MessageCompleted{Token: 14}, &events.MessageCompleted{Token: 2}},
 		{
 			&events.MessageRequeued{
-				Reason: events.ReasonRetry, Token: 12, DueAt: at.Add(time.Minute), Jitter: -37, Error: nasty, By: "ops@example", Detail: "why",
+				Reason: events.ReasonRetry, Token: 14, DueAt: at.Add(time.Minute), Jitter: -37, Error: nasty, By: "ops@example", Detail: "why",
 			},
 			&events.MessageRequeued{Reason: events.ReasonReleased, Token: 2},
 		},
 		{
-			&events.MessageOrphaned{Token: 12, Evidence: evidence()},
+			&events.MessageOrphaned{Token: 14, Evidence: evidence()},
 			&events.MessageOrphaned{Token: 2, Evidence: events.Evidence{Reason: events.ReasonProcessGone, Claimer: holder}},
 		},
 		{
-			&events.MessageDeadLettered{Reason: events.ReasonExhausted, Token: 12, Error: nasty, By: "ops@example", Detail: "why"},
+			&events.MessageDeadLettered{Reason: events.ReasonExhausted, Token: 14, Error: nasty, By: "ops@example", Detail: "why"},
 			&events.MessageDeadLettered{Reason: events.ReasonHandler, Token: 2},
 		},
 		{
-			&events.MessageCancelled{Reason: events.ReasonHandler, Token: 12, By: "ops@example", Detail: nasty},
+			&events.MessageCancelled{Reason: events.ReasonHandler, Token: 14, By: "ops@example", Detail: nasty},
 			&events.MessageCancelled{Reason: events.ReasonOperator},
 		},
 		{
@@ -57,11 +60,17 @@ func messagePairs() []pair {
 		},
 		{
 			&events.MessageRefused{
-				Command: "complete", Reason: events.ReasonStaleToken, Sender: other, Sent: 9, Found: 12, Unrecorded: 4,
+				Command: "complete", Reason: events.ReasonStaleToken, Sender: other, Sent: 9, Found: 14, Unrecorded: 4,
 			},
 			&events.MessageRefused{Command: "complete", Reason: events.ReasonWrongState},
 		},
 		{&events.MessageCounted{}, &events.MessageCounted{}},
+		{&events.MessageBlocked{Lock: theLock}, &events.MessageBlocked{Lock: "l"}},
+		{&events.MessageUnblocked{Lock: theLock, Repair: true}, &events.MessageUnblocked{Lock: "l"}},
+		{
+			&events.MessageDiscarded{Reason: events.ReasonLockTaken, Lock: theLock},
+			&events.MessageDiscarded{Reason: events.ReasonLockTaken, Lock: "l"},
+		},
 	}
 }
 
@@ -75,6 +84,7 @@ func workerPairs() []pair {
 		},
 		{&events.WorkerReturned{LostAt: at}, &events.WorkerReturned{}},
 		{&events.WorkerGap{FromAt: at.Add(-time.Minute), ToAt: at.Add(-time.Second)}, &events.WorkerGap{}},
+		{&events.WorkerPurged{LostAt: at}, &events.WorkerPurged{}},
 	}
 }
 
@@ -95,91 +105,25 @@ func enqueued() *events.MessageEnqueued {
 			OrphanMaxAttempts: 9,
 		},
 		Payload: events.Facts{Size: 11, Codec: "json", Commitment: events.Commitment([16]byte{1}, []byte("hello world"))},
+		Lock:    theLock, OnLocked: events.SkipIfLocked,
 	}
 }
 
 func evidence() events.Evidence {
 	return events.Evidence{
-		Reason: events.ReasonProcessGone, Claimer: holder, LastBeatAt: at.Add(-5 * time.Second), Decider: other, Limit: 5,
+		Reason: events.ReasonSilent, Claimer: holder, LastBeatAt: at.Add(-130 * time.Second), Age: 130 * time.Second,
+		Interval: 15 * time.Second, FenceAfter: 90 * time.Second, Decider: other, Sweep: id(0, 2, 1), Term: 6,
+		After: 120 * time.Second, Grace: time.Minute, Limit: 5, Count: events.CountOrphanings,
 	}
 }
 
 func started() *events.WorkerStarted {
 	return &events.WorkerStarted{
 		Host: "host-1", PID: 4711, Version: "1.2.3", Topics: []string{"mail für alle", "", "t"}, Concurrency: 8,
-		HeartbeatInterval: 15 * time.Second, Proof: true,
+		HeartbeatInterval: 15 * time.Second, Proof: true, FenceAfter: 90 * time.Second, Limits: []int{3, 0, 1},
 	}
 }
 
 func configured() *events.TopicConfigured {
 	return &events.TopicConfigured{Limit: 3, Counting: true, By: "ops@example", Detail: nasty}
-}
-
-// history leads an entity from nothing to a state: a full one sets every field that the state can have set, a minimal one as few as
-// it can.
-func history(kind events.Kind, to events.State, size string) []events.Event {
-	switch {
-	case to == events.Absent:
-		return nil
-	case kind == events.KindMessage && size == "full":
-		return messageHistory(to)
-	case kind == events.KindMessage:
-		return shortMessageHistory(to)
-	}
-	life := []events.Event{&events.TopicConfigured{}, &events.TopicPaused{}}
-	switch {
-	case kind == events.KindTopic && size == "full":
-		life = []events.Event{configured(), &events.TopicPaused{By: "ops@example"}}
-	case kind == events.KindWorker && size == "full":
-		life = []events.Event{started(), &events.WorkerLost{Evidence: evidence()}}
-	case kind == events.KindWorker:
-		life = []events.Event{&events.WorkerStarted{}, &events.WorkerLost{}}
-	}
-	if to == events.Active || to == events.Live {
-		return life[:1]
-	}
-	return life
-}
-
-// messageHistory leaves no count at zero.
-func messageHistory(to events.State) []events.Event {
-	list := []events.Event{
-		enqueued(),
-		&events.MessageClaimed{Worker: other, Token: 2, Attempt: 1},
-		&events.MessageRequeued{Reason: events.ReasonReleased, Token: 2},
-		&events.MessageClaimed{Worker: other, Token: 4, Attempt: 2},
-		&events.MessageRequeued{Reason: events.ReasonRetry, Token: 4, DueAt: at.Add(3 * time.Second), Error: "no"},
-		&events.MessageClaimed{Worker: other, Token: 6, Attempt: 3},
-		&events.MessageOrphaned{Token: 6, Evidence: evidence()},
-		&events.MessageRequeued{Reason: events.ReasonOrphan, Token: 6},
-		&events.MessageClaimed{Worker: other, Token: 9, Attempt: 4},
-		&events.MessageDeadLettered{Reason: events.ReasonHandler, Token: 9, Error: "never"},
-		&events.MessageRedriven{Spent: 3, Orphanings: 1},
-	}
-	if to == events.Queued {
-		return list
-	}
-	list = append(list, &events.MessageClaimed{Worker: holder, Token: 12, Attempt: 5}, &events.MessageCounted{})
-	switch to {
-	case events.Orphaned:
-		list = append(list, &events.MessageOrphaned{Token: 12, Evidence: evidence()})
-	case events.DeadLettered:
-		list = append(list, &events.MessageDeadLettered{Reason: events.ReasonExhausted, Token: 12})
-	}
-	return list
-}
-
-func shortMessageHistory(to events.State) []events.Event {
-	list := []events.Event{&events.MessageEnqueued{Topic: "t"}}
-	if to == events.Queued {
-		return list
-	}
-	list = append(list, &events.MessageClaimed{Worker: holder, Token: 2, Attempt: 1})
-	switch to {
-	case events.Orphaned:
-		list = append(list, &events.MessageOrphaned{Token: 2})
-	case events.DeadLettered:
-		list = append(list, &events.MessageDeadLettered{Reason: events.ReasonHandler, Token: 2})
-	}
-	return list
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -42,11 +43,22 @@ func (m *model) settle(s settlement) {
 		token            int
 	}
 	recorded := map[said]bool{}
+	var locks []string
+	for _, it := range items {
+		if msg := m.message(it.message); m.permitOf(msg, it.token) > 0 {
+			locks = append(locks, msg.lock)
+		}
+	}
+	c := m.begin(locks...)
+	defer m.close(c)
 	for _, it := range items {
 		msg := m.message(it.message)
-		reason := m.objection(msg, it)
+		reason, open := m.objection(msg, it), msg.permit
 		if reason == "" {
 			m.end(msg, it)
+		}
+		m.handBack(c, handing{msg, m.permitOf(msg, it.token), open, reason == "", sender})
+		if reason == "" {
 			continue
 		}
 		more := ""
@@ -71,12 +83,39 @@ func (m *model) settle(s settlement) {
 	}
 }
 
+// handing is a permit that a handler that has ended may have had.
+type handing struct {
+	msg          *message
+	permit, open int // that of the handler's claim, and that of the claim that was open
+	accepted     bool
+	sender       string
+}
+
+// handBack gives back what the handler had: with the claim that it ended, or its own of an earlier one.
+func (m *model) handBack(c *commit, h handing) {
+	p, out := m.out(h.msg.lock, h.permit)
+	if !out || p.message != h.msg.name {
+		return
+	}
+	if h.permit == h.open && h.accepted || h.permit != h.open && !h.accepted && p.worker == h.sender {
+		m.giveBack(c, p, "released", fields{})
+	}
+}
+
+// permitOf is the permit that a claim of a message took, as far as that was known before the step; 0 where it took none.
+func (m *model) permitOf(msg *message, token int) int {
+	if t := msg.took[token]; t.position <= m.before {
+		return t.permit
+	}
+	return 0
+}
+
 // objection is why the end of a claim is refused; empty where it is not.
 func (m *model) objection(msg *message, it item) string {
 	switch {
 	case msg.state == "none":
 		return "not_found"
-	case msg.state == "queued" && it.command == "cancel":
+	case (msg.state == "queued" || msg.state == "blocked") && it.command == "cancel":
 		return "stale_token" // it could be cancelled, but not by who no longer has it
 	case msg.state != "running":
 		return "wrong_state"
@@ -99,8 +138,10 @@ func (m *model) end(msg *message, it item) {
 		if it.delay > 0 {
 			msg.due = m.now + it.delay
 			f = f.when("due", msg.due)
+			m.move(msg, "queued", "requeued", f)
+		} else {
+			m.requeue(msg, f)
 		}
-		m.move(msg, "queued", "requeued", f)
 	case "dead-letter":
 		msg.failures++
 		m.move(msg, "dead_lettered", "dead_lettered", f.str("reason", "handler").num("token", it.token).str("error", it.text))
@@ -138,49 +179,85 @@ func (m *model) fail(msg *message, it item) {
 
 // reclaim gives back a page of what a worker holds that is gone.
 func (m *model) reclaim(name, by string, limit, page int) {
-	evidence := fields{}.str("evidence", "process_gone").str("claimer", name).str("decider", by).num("orphan_max_attempts", limit)
-	if w := m.worker(name); w.state == "live" {
-		w.lost = m.now
-		m.moveWorker(w, "lost", "lost", evidence)
-	}
-	list := m.claims(func(msg *message) bool { return msg.worker == name })
-	for _, msg := range list[:min(page, len(list))] {
-		msg.orphanings++
-		token := msg.token
-		m.move(msg, "orphaned", "orphaned", fields{fields{}.num("token", token).text + evidence.text})
-		if limit > 0 && msg.spentNow() >= limit {
-			m.move(msg, "dead_lettered", "dead_lettered", fields{}.str("reason", "orphan_limit").num("token", token))
-		} else {
-			m.move(msg, "queued", "requeued", fields{}.str("reason", "orphan").num("token", token))
-		}
-		m.unclaim(msg)
-	}
+	m.reclaimPage(&sweep{by: by, limit: limit, nameless: true}, "process_gone", name, page)
 }
 
-// operateWorker carries out a command on a worker.
-func (m *model) operateWorker(command, name string, from, to time.Duration) {
-	w := m.worker(name)
-	alive := w.state == "live"
-	f := fields{}
-	switch {
-	case command == "start-worker" && w.state == "none":
-		m.moveWorker(w, "live", "started", f.str("proof", "yes"))
-	case command == "stop-worker" && (alive || w.state == "lost"):
-		held := m.claims(func(msg *message) bool { return msg.worker == name })
-		for _, msg := range held {
-			msg.releases++
-			m.move(msg, "queued", "requeued", fields{}.str("reason", "released").num("token", msg.token))
-			m.unclaim(msg)
-		}
-		m.moveWorker(w, "stopped", "stopped", f.num("released", len(held)))
-	case command == "lose-worker" && alive:
-		w.lost = m.now
-		m.moveWorker(w, "lost", "lost", f.str("evidence", "process_gone").str("claimer", name))
-	case command == "return-worker" && w.state == "lost":
-		m.moveWorker(w, "live", "returned", f.when("lost_at", w.lost))
-	case command == "gap-worker" && alive:
-		m.moveWorker(w, "live", "gap", f.when("from", from).when("to", to))
-	default:
-		m.refuse(refusal{command, absentOr(w.state, "wrong_state")}, "worker/"+name, w.state, "")
+// reclaimPage takes back some of what a dead worker holds, and says how much is too young for that.
+func (m *model) reclaimPage(s *sweep, reason, name string, page int) (spared int) {
+	young := func(since time.Duration) bool { return reason != "process_gone" && m.age(since) < s.grace }
+	evidence := m.evidenceOf(s, reason, name)
+	list := m.claims(func(msg *message) bool { return msg.worker == name })
+	list = list[:min(page, len(list))]
+	estate := m.estate(name, list, page)
+	var locks []string
+	for _, p := range estate {
+		locks = append(locks, p.lock)
 	}
+	c := m.begin(locks...)
+	defer m.close(c)
+	if w := m.worker(name); w.state == "live" {
+		w.lost = m.now
+		m.moveWorker(w, "lost", "lost", m.evidenceOf(s, reason, name))
+	}
+	for _, msg := range list {
+		key := msg.permit
+		estate = slices.DeleteFunc(estate, func(p permit) bool { return p.lock == msg.lock && p.token == key })
+		if young(msg.claimed) {
+			spared++
+			continue
+		}
+		p, out := m.out(msg.lock, key)
+		m.orphan(s, msg, evidence)
+		if out && p.worker == name {
+			m.takeFrom(c, s, p, evidence)
+		}
+	}
+	for _, p := range estate {
+		if young(p.acquired) {
+			spared++
+			continue
+		}
+		m.takeFrom(c, s, p, evidence)
+	}
+	return spared
+}
+
+// estate is the permits that a reclaim sees: those of the claims, and as many of the worker's oldest.
+func (m *model) estate(name string, claims []*message, page int) []permit {
+	mine := m.permitsOf(func(p permit) bool { return p.worker == name })
+	slices.SortStableFunc(mine, func(a, b permit) int { return cmp.Compare(a.acquired, b.acquired) })
+	oldest := mine[:min(page, len(mine))]
+	return m.permitsOf(func(p permit) bool {
+		return slices.Contains(oldest, p) ||
+			slices.ContainsFunc(claims, func(msg *message) bool { return msg.lock == p.lock && msg.permit == p.token })
+	})
+}
+
+// orphan takes a message from its worker, and ends it when that has happened too often.
+func (m *model) orphan(s *sweep, msg *message, evidence fields) {
+	limit, read := s.limit, msg.spentNow()
+	if s.orphanings {
+		read = msg.orphanings - msg.orphaned + 1
+	}
+	if msg.orphanMost > 0 {
+		limit = msg.orphanMost
+	}
+	msg.orphanings++
+	token := msg.token
+	m.move(msg, "orphaned", "orphaned", fields{fields{}.num("token", token).text + evidence.text})
+	if limit > 0 && read >= limit {
+		s.deadLettered++
+		m.move(msg, "dead_lettered", "dead_lettered", fields{}.str("reason", "orphan_limit").num("token", token))
+	} else {
+		s.requeued++
+		m.requeue(msg, fields{}.str("reason", "orphan").num("token", token))
+	}
+	m.unclaim(msg)
+}
+
+// takeFrom takes a permit from a holder who is gone.
+func (m *model) takeFrom(c *commit, s *sweep, p permit, evidence fields) {
+	s.locked++
+	m.moveLock(m.lock(p.lock), "orphaned", fields{fields{}.num("token", p.token).text + evidence.text})
+	m.giveBack(c, p, "reclaimed", fields{})
 }

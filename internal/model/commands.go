@@ -19,6 +19,9 @@ type draft struct {
 	priority                events.Priority
 	most                    int
 	base                    time.Duration
+	orphanMost              int
+	lock                    string
+	skips                   bool
 }
 
 // enqueue makes messages. What a topic starts with is said by the first draft that speaks of it.
@@ -73,13 +76,14 @@ func (m *model) enqueueOne(d draft) {
 		return
 	}
 	k := key{d.topic, d.key}
-	if h := m.keys[k]; d.key != "" && h.taken(m.now) {
+	if h, known := m.keys[k]; d.key != "" && known && h.taken(m.now) {
 		m.notes = append(m.notes, "known: "+h.message)
 		return
 	}
 	msg := &message{
 		name: d.id, topic: d.topic, key: d.key, size: len(d.payload), priority: d.priority, state: "none",
-		most: d.most, base: d.base, due: m.now, place: len(m.messages),
+		most: d.most, base: d.base, due: m.now, place: len(m.messages), orphanMost: d.orphanMost, lock: d.lock, skips: d.skips, took: map[int]taken{},
+		position: m.position + 1,
 	}
 	if d.id == "" {
 		m.minted++
@@ -89,6 +93,8 @@ func (m *model) enqueueOne(d draft) {
 	due := d.due
 	if due == 0 && d.delay > 0 {
 		due = m.now + d.delay
+	} else if due == 0 {
+		due = never
 	}
 	if due > m.now {
 		msg.due = due
@@ -97,12 +103,15 @@ func (m *model) enqueueOne(d draft) {
 	if d.priority != events.Normal {
 		f = f.str("priority", d.priority.String())
 	}
-	if d.unique > 0 {
+	if msg.unique = never; d.unique > 0 {
 		msg.unique = m.now + d.unique
 	}
-	f = f.str("key", d.key).dur("unique_for", d.unique).num("max_attempts", d.most).dur("backoff_base", d.base)
+	f = f.str("key", d.key).dur("unique_for", d.unique).num("max_attempts", d.most).dur("backoff_base", d.base).num("orphan_max_attempts", d.orphanMost)
 	facts := events.Facts{Size: len(d.payload), Commitment: events.Commitment([16]byte{}, []byte(d.payload))}
 	f.text += (&events.Names{}).Fields(&facts)
+	if f = f.str("lock", d.lock); d.skips {
+		f = f.str("on_locked", "skip")
+	}
 	m.messages = append(m.messages, msg)
 	if d.key != "" {
 		m.keys[k] = holder{msg.name, true, msg.unique}
@@ -116,28 +125,70 @@ type ask struct {
 	n     int
 }
 
-// claim gives a worker what is due: by priority, then due time, then place of enqueueing.
+// claim gives a worker what is due: by priority, then due time, then place of enqueueing. A message takes its lock with it; one whose lock is
+// taken waits, or is discarded where it was never claimed and does not wait.
 func (m *model) claim(by string, asks []ask, most int) {
-	granted := 0
-	for _, a := range asks {
-		t := m.topic(a.topic)
-		for _, msg := range m.due(a.topic, a.n) {
-			full := t.limit > 0 && t.running >= t.limit
-			if t.state == "paused" || t.counting || full || most > 0 && granted == most {
-				break
+	pages := make([][]*message, len(asks))
+	var locks []string
+	for i, a := range asks {
+		pages[i] = m.due(a.topic, a.n)
+		for _, msg := range pages[i] {
+			if msg.trying {
+				locks = append(locks, msg.lock)
 			}
-			granted++
-			msg.attempts++
-			msg.worker, msg.token, msg.claimed, msg.counted = by, msg.version+1, m.now, t.limit > 0
-			msg.last, msg.lastBy = msg.token, by
-			f := fields{}.str("worker", by).num("token", msg.token).num("attempt", msg.attempts)
-			if msg.counted {
-				t.running++
-				f = f.num("running", t.running).num("limit", t.limit)
-			}
-			m.move(msg, "running", "claimed", f)
 		}
 	}
+	c := m.begin(locks...)
+	granted := 0
+	for i, a := range asks {
+		t := m.topic(a.topic)
+		left := a.n
+		for _, msg := range pages[i] {
+			full := t.limit > 0 && t.running >= t.limit
+			if t.state == "paused" || t.counting || full || left == 0 || most > 0 && granted == most {
+				break
+			}
+			if msg.lock != "" && m.lock(msg.lock).free() <= 0 {
+				m.block(c, msg)
+				continue
+			}
+			granted++
+			left--
+			m.grant(c, msg, by)
+		}
+	}
+	m.close(c)
+}
+
+// block is what becomes of a message whose lock is taken at its turn.
+func (m *model) block(c *commit, msg *message) {
+	msg.trying = false
+	f := fields{}.str("lock", msg.lock)
+	if !msg.skips || msg.attempts > 0 {
+		m.move(msg, "blocked", "blocked", f)
+		return
+	}
+	m.move(msg, "discarded", "discarded", fields{fields{}.str("reason", "lock_taken").text + f.text})
+	m.endKey(msg)
+	c.offers = append(c.offers, offer{msg.lock, msg.topic})
+}
+
+// grant gives a message to a worker.
+func (m *model) grant(c *commit, msg *message, by string) {
+	t := m.topic(msg.topic)
+	msg.attempts++
+	if msg.lock != "" {
+		msg.permit = m.take(c, permit{lock: msg.lock, worker: by, message: msg.name})
+	}
+	msg.worker, msg.token, msg.claimed, msg.counted, msg.trying = by, msg.version+1, m.now, t.limit > 0, false
+	msg.last, msg.lastBy = msg.token, by
+	msg.took[msg.token] = taken{msg.permit, m.position + 1}
+	f := fields{}.str("worker", by).num("token", msg.token).num("attempt", msg.attempts)
+	if msg.counted {
+		t.running++
+		f = f.num("running", t.running).num("limit", t.limit)
+	}
+	m.move(msg, "running", "claimed", f.num("lock_token", msg.permit))
 }
 
 func (m *model) due(topic string, n int) []*message {
@@ -153,32 +204,72 @@ func (m *model) due(topic string, n int) []*message {
 	return list[:min(n, len(list))]
 }
 
-// operate carries out an operator's command on some messages.
-func (m *model) operate(command string, names []string, by string) {
-	for _, name := range names {
-		msg := m.message(name)
-		f := fields{}
-		switch {
-		case command == "cancel" && msg.open():
-			f = f.str("reason", "operator").num("token", msg.token).str("by", by)
-			m.move(msg, "cancelled", "cancelled", f)
-			m.unclaim(msg)
-		case command == "take-back" && msg.state == "running":
-			f = f.str("reason", "taken_back").num("token", msg.token).str("by", by)
-			m.move(msg, "queued", "requeued", f)
-			m.unclaim(msg)
-		case command == "redrive" && msg.state == "dead_lettered":
-			m.redrive(msg, by)
-		default:
-			m.refuse(refusal{command, absentOr(msg.state, "wrong_state")}, "message/"+name, msg.state, "")
+// wish is what an operator wants of some messages.
+type wish struct {
+	command string
+	names   []string
+	by      string
+	force   bool
+	after   time.Duration // by which workers are judged
+}
+
+// operate carries out an operator's command. What it knows of claims is what was there before the step: who claimed since lives.
+func (m *model) operate(w wish) {
+	var locks []string
+	judged, seen := map[string]bool{}, map[permitKey]bool{}
+	for _, name := range w.names {
+		if msg := m.message(name); msg.state != "none" && msg.position <= m.before {
+			locks = append(locks, msg.lock)
+			judged[msg.then.worker] = msg.then.worker != ""
+			seen[permitKey{msg.lock, msg.then.permit}] = true
 		}
 	}
+	c := m.begin(locks...)
+	for _, name := range w.names {
+		msg := m.message(name)
+		dead := judged[msg.worker] && m.judge(msg.worker, m.gone(msg.worker), w.after) != ""
+		p, out := m.out(msg.lock, msg.permit)
+		if m.wished(c, w, msg, dead) && out && dead && seen[permitKey{p.lock, p.token}] {
+			m.giveBack(c, p, "force_released", fields{}.str("by", w.by))
+		}
+	}
+	m.close(c)
+}
+
+type permitKey struct {
+	lock  string
+	token int
+}
+
+// wished is the part of an operator's command that is one message's. It is false where it was refused.
+func (m *model) wished(c *commit, w wish, msg *message, dead bool) bool {
+	switch {
+	case w.command == "cancel" && msg.open():
+		if msg.state == "queued" && msg.lock != "" {
+			c.offers = append(c.offers, offer{msg.lock, msg.topic})
+		}
+		m.move(msg, "cancelled", "cancelled", fields{}.str("reason", "operator").num("token", msg.token).str("by", w.by))
+		m.unclaim(msg)
+	case w.command == "take-back" && msg.state == "running" && !dead && !w.force:
+		more := ": its worker " + msg.worker + " lives; force it to take the claim away all the same"
+		m.refuse(refusal{w.command, "alive"}, "message/"+msg.name, msg.state, more)
+		return false
+	case w.command == "take-back" && msg.state == "running":
+		m.requeue(msg, fields{}.str("reason", "taken_back").num("token", msg.token).str("by", w.by))
+		m.unclaim(msg)
+	case w.command == "redrive" && msg.state == "dead_lettered":
+		m.redrive(msg, w.by)
+	default:
+		m.refuse(refusal{w.command, absentOr(msg.state, "wrong_state")}, "message/"+msg.name, msg.state, "")
+		return false
+	}
+	return true
 }
 
 func (m *model) redrive(msg *message, by string) {
 	k := key{msg.topic, msg.key}
 	if msg.key != "" {
-		if h := m.keys[k]; h.message != msg.name && h.taken(m.now) {
+		if h, known := m.keys[k]; known && h.message != msg.name && h.taken(m.now) {
 			m.refuse(refusal{"redrive", "key_taken"}, "message/"+msg.name, msg.state, ": message "+h.message+" has its key "+msg.key)
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,17 +17,29 @@ import (
 // model is everything there is, by the names that a story uses.
 type model struct {
 	id       func(name string) events.ID // for the order of ids alone
-	now      time.Duration               // since the start
+	now      time.Duration               // the store's time since the start
+	passed   time.Duration               // what has gone by, whatever the store's clock was set to
 	position int
+	before   int // the position at the beginning of the step
 	minted   int // messages that got a name by appearance
 	started  int // workers that did
+	sweeps   int // sweeps that did
 	messages []*message
 	topics   map[string]*topic
 	workers  map[string]*worker
+	locks    map[string]*lock
+	permits  []permit // those that are out
 	keys     map[key]holder
 	groups   []group  // the events of the commit so far, by entity in order of first appearance
 	lines    []string // of the step: its events
 	notes    []string // of the step: its answers and refusals
+
+	processes  []*process // in the order in which the story spoke of them
+	beats      map[string]beat
+	clock      clock
+	lease      lease
+	leader     leader
+	unreadable bool // nobody can read who lives
 }
 
 type key struct{ topic, name string }
@@ -37,7 +50,10 @@ type holder struct {
 	until   time.Duration
 }
 
-func (h holder) taken(now time.Duration) bool { return h.open || now < h.until }
+func (h holder) taken(now time.Duration) bool { return h.open || h.until != never && now < h.until }
+
+// never is a time that does not come. The story begins at 0, and its clock can be set back behind that.
+const never time.Duration = math.MinInt64
 
 type group struct {
 	entity string
@@ -51,12 +67,17 @@ type message struct {
 	name, topic, key string
 	size             int
 	priority         events.Priority
-	place            int // its position in the log
+	place            int // among all that were enqueued
+	position         int // of the log, before it was enqueued
 	due, unique      time.Duration
 	most             int // attempts
 	base             time.Duration
 	state            string
 	version          int
+	lock             string
+	skips            bool // it does not wait for its lock
+	trying           bool // it was unblocked and has not tried since
+	orphanMost       int  // its own orphan limit
 
 	attempts, releases, failures, orphanings int
 	spent, orphaned                          int // at the last redrive
@@ -65,11 +86,23 @@ type message struct {
 	token   int
 	claimed time.Duration
 	counted bool
+	permit  int    // that the claim took
 	last    int    // the newest token
 	lastBy  string // and whose it was
+	took    map[int]taken
+
+	then struct { // at the beginning of the step
+		worker string
+		permit int
+	}
 }
 
-func (m *message) open() bool { return m.state == "queued" || m.state == "running" }
+// taken is the permit that a claim took, and where the log says so.
+type taken struct{ permit, position int }
+
+func (m *message) open() bool {
+	return m.state == "queued" || m.state == "blocked" || m.state == "running"
+}
 
 func (m *message) spentNow() int { return m.attempts - m.releases - m.spent }
 
@@ -86,11 +119,11 @@ type worker struct {
 	name    string
 	state   string
 	version int
-	lost    time.Duration
+	lost    time.Duration // never where nobody held it to be
 }
 
 func newModel(id func(string) events.ID) *model {
-	return &model{id: id, topics: map[string]*topic{}, workers: map[string]*worker{}, keys: map[key]holder{}}
+	return &model{id: id, topics: map[string]*topic{}, workers: map[string]*worker{}, keys: map[key]holder{}, locks: map[string]*lock{}, beats: map[string]beat{}, lease: lease{swept: never}, leader: leader{state: "none"}}
 }
 
 // message is the message with a name, one that does not exist where nobody has it.
@@ -114,13 +147,15 @@ func (m *model) worker(name string) *worker {
 	if w, ok := m.workers[name]; ok {
 		return w
 	}
-	return &worker{name: name, state: "none"}
+	return &worker{name: name, state: "none", lost: never}
 }
 
 // predict is the text of a step.
 func (m *model) predict(a action) string {
-	m.lines, m.notes = nil, nil
-	m.now += a.advance
+	m.lines, m.notes, m.before = nil, nil, m.position
+	for _, msg := range m.messages {
+		msg.then.worker, msg.then.permit = msg.worker, msg.permit
+	}
 	for _, part := range a.parts {
 		part(m)
 		m.flush()
@@ -144,7 +179,16 @@ func (m *model) flush() {
 }
 
 // at is an instant as the stories show it.
-func at(d time.Duration) string { return "+" + d.String() }
+func at(d time.Duration) string {
+	if d < 0 {
+		return d.String()
+	}
+	return "+" + d.String()
+}
+
+func versions(version int, from, to string) string {
+	return fmt.Sprintf("v%d %s→%s", version, from, to)
+}
 
 // record adds an event of an entity to the commit.
 func (m *model) record(entity, text string, f fields) {
@@ -158,12 +202,25 @@ func (m *model) record(entity, text string, f fields) {
 	m.groups = append(m.groups, group{entity, []string{line}})
 }
 
+// last puts what the commit has of an entity behind all others.
+func (m *model) last(entity string) {
+	i := slices.IndexFunc(m.groups, func(g group) bool { return g.entity == entity })
+	g := m.groups[i]
+	m.groups = append(slices.Delete(m.groups, i, i+1), g)
+}
+
 // move records an event that leads a message to a state.
 func (m *model) move(msg *message, to, typ string, f fields) {
 	from := msg.state
 	msg.version++
 	msg.state = to
-	m.record("message "+msg.name, fmt.Sprintf("v%d %s→%s message.%s", msg.version, from, to, typ), f)
+	m.record("message "+msg.name, versions(msg.version, from, to)+" message."+typ, f)
+}
+
+// requeue records that a message is back at its old place. It was due when it was claimed, wherever the clock is by now.
+func (m *model) requeue(msg *message, f fields) {
+	msg.due = min(msg.due, m.now)
+	m.move(msg, "queued", "requeued", f)
 }
 
 func (m *model) moveTopic(t *topic, to, typ string, f fields) {
@@ -171,7 +228,7 @@ func (m *model) moveTopic(t *topic, to, typ string, f fields) {
 	t.version++
 	t.state = to
 	m.topics[t.name] = t
-	m.record("topic "+t.name, fmt.Sprintf("v%d %s→%s topic.%s", t.version, from, to, typ), f)
+	m.record("topic "+t.name, versions(t.version, from, to)+" topic."+typ, f)
 }
 
 func (m *model) moveWorker(w *worker, to, typ string, f fields) {
@@ -179,7 +236,7 @@ func (m *model) moveWorker(w *worker, to, typ string, f fields) {
 	w.version++
 	w.state = to
 	m.workers[w.name] = w
-	m.record("worker "+w.name, fmt.Sprintf("v%d %s→%s worker.%s", w.version, from, to, typ), f)
+	m.record("worker "+w.name, versions(w.version, from, to)+" worker."+typ, f)
 }
 
 // refuse notes that a command was refused, with what its error says.
@@ -192,7 +249,12 @@ func (m *model) unclaim(msg *message) {
 	if msg.counted {
 		m.topics[msg.topic].running--
 	}
-	msg.worker, msg.token, msg.claimed, msg.counted = "", 0, 0, false
+	msg.worker, msg.token, msg.claimed, msg.counted, msg.permit, msg.trying = "", 0, 0, false, 0, false
+	m.endKey(msg)
+}
+
+// endKey ends the time of a message's key, where the message has ended.
+func (m *model) endKey(msg *message) {
 	if msg.key == "" || msg.open() {
 		return
 	}

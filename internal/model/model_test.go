@@ -13,8 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The laws 1, 3 to 6 and 11 of DESIGN section 6: whatever is done in whatever order, the model foresees every event and every refusal,
-// every engine gives the same text and the same bytes, and log and rows obey the laws.
+// The laws 1 to 8 and 11 of DESIGN section 6: whatever is done in whatever order, the model foresees every event and every refusal, every
+// engine gives the same text and the same bytes, and log and rows obey the laws. A step holds each of its events against them (2 and 7), and
+// each sweep against a second one on the spot (8).
 func TestModel(t *testing.T) {
 	engines := scenario.Engines()
 	met := newTally()

@@ -14,8 +14,22 @@ import (
 type action struct {
 	line, input string
 	again       string         // a look at the same commit behind it: "again", "again other" or nothing
-	advance     time.Duration  // how far the story's time goes on
 	parts       []func(*model) // one per commit
+	takes       befalls
+}
+
+// befalls is what can befall a step.
+type befalls uint8
+
+const (
+	nothing befalls = iota
+	aFault          // its commits may meet a fault
+	aSecond         // and it may be sent again: it is one commit
+)
+
+// one is a step of one commit.
+func one(line string, part func(*model)) action {
+	return action{line: line, parts: []func(*model){part}, takes: aSecond}
 }
 
 // story is a script as a scenario to paste in. Its expected text is filled in by running it with -rewrite.
@@ -45,7 +59,10 @@ var (
 
 // action draws a step, with what befalls its commit.
 func (d drawer) action() action {
-	kinds := []func() action{d.claim, d.settle, d.enqueue, d.advance, d.reclaim, d.operate, d.topic, d.worker, d.together, d.worker, d.operate}
+	kinds := []func() action{
+		d.claim, d.settle, d.enqueue, d.advance, d.reclaim, d.operate, d.topic, d.worker, d.together, d.worker, d.operate,
+		d.lock, d.lock, d.process, d.process, d.sweep, d.sweep, d.clock, d.beat,
+	}
 	if d.has("queued") {
 		kinds = append(kinds, d.claim, d.claim, d.claim)
 	} else {
@@ -55,23 +72,20 @@ func (d drawer) action() action {
 		kinds = append(kinds, d.settle, d.settle, d.settle)
 	}
 	if len(d.rivals()) > 0 {
-		kinds = append(kinds, d.operate, d.operate)
+		kinds = append(kinds, d.operate, d.operate, d.operate, d.operate)
 	}
 	if len(d.uncounted()) > 0 {
 		kinds = append(kinds, d.topic, d.topic)
 	}
 	a := of(d, kinds)()
-	if len(a.parts) == 0 {
-		return a
-	}
-	if d.one(5) {
+	if a.takes >= aFault && d.one(5) {
 		fault := of(d, faults)
 		// A refused call of several whose answer was lost is decided anew, behind the others: the model does not follow that.
 		if len(a.parts) == 1 || fault != "lost-after" {
 			a.line += " fault=" + fault
 		}
 	}
-	if d.one(5) {
+	if a.takes >= aSecond && d.one(5) {
 		a.again = of(d, []string{"again", "again other"})
 	}
 	return a
@@ -133,8 +147,8 @@ func (d drawer) anyWorker() string {
 }
 
 func (d drawer) advance() action {
-	by := d.length()
-	return action{line: "advance " + by.String(), advance: by}
+	by := of(d, append([]time.Duration{beatEvery}, lengths...))
+	return action{line: "advance " + by.String(), parts: []func(*model){func(m *model) { m.advance(by) }}}
 }
 
 func (d drawer) enqueue() action {
@@ -145,7 +159,9 @@ func (d drawer) enqueue() action {
 		drafts = append(drafts, one)
 		fmt.Fprintln(&input, one.line())
 	}
-	return action{line: "enqueue", input: input.String(), parts: []func(*model){func(m *model) { m.enqueue(drafts) }}}
+	a := one("enqueue", func(m *model) { m.enqueue(drafts) })
+	a.input = input.String()
+	return a
 }
 
 func (d drawer) draft() draft {
@@ -177,6 +193,10 @@ func (d drawer) draft() draft {
 	if d.one(4) {
 		one.base = 3 * time.Second
 	}
+	one.orphanMost = of(d, []int{0, 0, 0, 1, 3})
+	if d.one(2) {
+		one.lock, one.skips = of(d, locks), d.one(4)
+	}
 	return one
 }
 
@@ -193,11 +213,15 @@ func (d draft) line() string {
 		f = f.str("priority", d.priority.String())
 	}
 	f = f.str("id", d.id).str("payload", d.payload).str("key", d.key).dur("unique-for", d.unique)
-	return f.dur("delay", d.delay).dur("due", d.due).num("max-attempts", d.most).dur("backoff-base", d.base).text
+	f = f.dur("delay", d.delay).dur("due", d.due).num("max-attempts", d.most).dur("backoff-base", d.base)
+	if f = f.num("orphan-max-attempts", d.orphanMost).str("lock", d.lock); d.skips {
+		f = f.str("on-locked", "skip")
+	}
+	return f.text
 }
 
 func (d drawer) claim() action {
-	by := d.anyWorker()
+	by := d.holder()
 	var asks []ask
 	f := fields{"claim " + by}
 	for _, topic := range topics {
@@ -211,7 +235,7 @@ func (d drawer) claim() action {
 	if d.one(4) {
 		most = d.number(1, 3)
 	}
-	return action{line: f.num("most", most).text, parts: []func(*model){func(m *model) { m.claim(by, asks, most) }}}
+	return one(f.num("most", most).text, func(m *model) { m.claim(by, asks, most) })
 }
 
 func (d drawer) settle() action {
@@ -235,7 +259,9 @@ func (d drawer) settle() action {
 		s.from = d.anyWorker()
 		line = line.str("from", s.from)
 	}
-	return action{line: line.text, input: input.String(), parts: []func(*model){func(m *model) { m.settle(s) }}}
+	a := one(line.text, func(m *model) { m.settle(s) })
+	a.input = input.String()
+	return a
 }
 
 func (d drawer) item() item {
@@ -277,18 +303,28 @@ func (d drawer) operate() action {
 	if command == "redrive" && len(rivals) > 0 {
 		names[0] = of(d, rivals)
 	}
-	return action{
-		line:  command + " " + strings.Join(names, " ") + " by=ann",
-		parts: []func(*model){func(m *model) { m.operate(command, names, "ann") }},
+	if lock := d.m.message(names[0]).lock; len(names) == 2 && lock != "" && lock == d.m.message(names[1]).lock {
+		names = names[:1] // a command does not know who waits behind the first of a lock's waiters, so it ends no two of them
 	}
+	w := wish{command: command, names: names, by: "ann", after: 2 * time.Minute}
+	line := fields{command + " " + strings.Join(names, " ") + " by=ann"}
+	if command == "take-back" && d.one(2) {
+		w.force = true
+		line = line.str("force", "yes")
+	}
+	if d.one(2) {
+		w.after = sweepAfter
+		line = line.dur("after", w.after)
+	}
+	return one(line.text, func(m *model) { m.operate(w) })
 }
 
 // rivals are the dead letters whose key another message has.
 func (d drawer) rivals() []string {
 	var list []string
 	for _, msg := range d.m.messages {
-		h := d.m.keys[key{msg.topic, msg.key}]
-		if msg.state == "dead_lettered" && msg.key != "" && h.message != msg.name && h.taken(d.m.now) {
+		h, known := d.m.keys[key{msg.topic, msg.key}]
+		if msg.state == "dead_lettered" && msg.key != "" && known && h.message != msg.name && h.taken(d.m.now) {
 			list = append(list, msg.name)
 		}
 	}
@@ -318,7 +354,6 @@ func (d drawer) topic() action {
 	case t.state == "paused":
 		kinds = append(kinds, "resume", "resume", "resume")
 	}
-	one := func(line string, part func(*model)) action { return action{line: line, parts: []func(*model){part}} }
 	switch of(d, kinds) {
 	case "topic":
 		limit := d.number(0, 3)
@@ -334,59 +369,80 @@ func (d drawer) topic() action {
 
 func (d drawer) worker() action {
 	name := d.anyWorker()
-	commands := []string{"start", "stop", "lose", "return", "gap"}
-	if d.m.started == 0 {
+	commands := []string{"start", "stop", "lose", "return", "return", "gap", "purge"}
+	if d.m.started < 2 {
 		commands = []string{"start"}
 	}
 	command := of(d, commands)
 	line := "worker-" + command + " " + name
-	var from, to time.Duration
-	switch {
-	case command == "start" && (name == "ghost" || d.one(2)):
-		line, name = "worker-start", ""
-	case command == "gap":
-		from, to = time.Second, d.length()*2
-		line += fmt.Sprintf(" from=%s to=%s", from, to)
+	switch command {
+	case "start":
+		return d.start(name)
+	case "stop":
+		return one(line, func(m *model) { m.stopWorker(name) })
+	case "purge":
+		ttl := d.length()
+		return one(line+" ttl="+ttl.String(), func(m *model) { m.purgeWorker(name, ttl) })
+	case "gap":
+		from, to := time.Second, d.length()*2
+		return one(line+fmt.Sprintf(" from=%s to=%s", from, to), func(m *model) { m.operateWorker("gap-worker", name, from, to) })
 	}
-	return action{line: line, parts: []func(*model){func(m *model) {
+	return one(line, func(m *model) { m.operateWorker(command+"-worker", name, 0, 0) })
+}
+
+// start draws the start of a worker that nobody knows, or of one that was there before.
+func (d drawer) start(name string) action {
+	s := start{interval: of(d, []time.Duration{beatEvery, beatEvery, beatEvery, 0}), proof: d.one(3)}
+	if s.interval > 0 {
+		s.fence = of(d, []time.Duration{2 * beatEvery, 0, 6 * beatEvery})
+	}
+	f := fields{"worker-start"}
+	if name == "ghost" || d.one(2) {
+		name = ""
+	} else {
+		f.text += " " + name
+	}
+	if f = f.dur("interval", s.interval).dur("fence", s.fence); s.proof {
+		f = f.str("proof", "yes")
+	}
+	return one(f.text, func(m *model) {
 		who := name
 		if who == "" {
 			m.started++
 			who = fmt.Sprintf("w%d", m.started)
 		}
-		m.operateWorker(command+"-worker", who, from, to)
-	}}}
+		m.startWorker(who, s)
+	})
 }
 
 func (d drawer) reclaim() action {
 	name, by := d.anyWorker(), d.anyWorker()
 	limit := of(d, []int{5, 1, 2, 0})
 	page := of(d, []int{100, 1, 2})
-	return action{
-		line:  fmt.Sprintf("reclaim %s by=%s limit=%d page=%d", name, by, limit, page),
-		parts: []func(*model){func(m *model) { m.reclaim(name, by, limit, page) }},
-	}
+	line := fmt.Sprintf("reclaim %s by=%s limit=%d page=%d", name, by, limit, page)
+	return one(line, func(m *model) { m.reclaim(name, by, limit, page) })
 }
 
 // result draws the end of one claim that says everything itself: in a commit of several steps, what is known is what was known before.
 func (d drawer) result() action {
 	it := d.item()
-	if it.token == 0 {
-		it.token = max(d.m.message(it.message).last, 1)
+	// Nor is it known which permit a claim takes that comes before it: nobody who handles a message with a lock guesses a token.
+	if msg := d.m.message(it.message); it.token == 0 || msg.lock != "" {
+		it.token = max(msg.last, 1)
 	}
 	s := settlement{items: []item{it}, from: d.anyWorker(), recordable: 60}
-	return action{line: it.line() + " from=" + s.from, parts: []func(*model){func(m *model) { m.settle(s) }}}
+	return one(it.line()+" from="+s.from, func(m *model) { m.settle(s) })
 }
 
 func (d drawer) enqueueOne() action {
-	one := d.draft()
-	return action{line: "enqueue " + one.line(), parts: []func(*model){func(m *model) { m.enqueue([]draft{one}) }}}
+	draft1 := d.draft()
+	return one("enqueue "+draft1.line(), func(m *model) { m.enqueue([]draft{draft1}) })
 }
 
 // together draws several steps that are one commit.
 func (d drawer) together() action {
-	all := action{line: "together"}
-	kinds := []func() action{d.result, d.claim, d.operate, d.reclaim, d.topic}
+	all := action{line: "together", takes: aSecond}
+	kinds := []func() action{d.result, d.claim, d.operate, d.reclaim, d.topic, d.lock}
 	if d.one(3) {
 		// Pages of claims are in the order of ids, which the model does not know before the commit that makes them.
 		kinds = []func() action{d.result, d.claim, d.operate, d.enqueueOne}

@@ -16,14 +16,22 @@ import (
 type tally struct {
 	accepted map[string]int
 	refused  map[refusal]int
+	events   map[events.Type]int
+	guards   map[events.Reason]int // that refused a sweep
 }
 
-func newTally() *tally { return &tally{map[string]int{}, map[refusal]int{}} }
+func newTally() *tally {
+	return &tally{map[string]int{}, map[refusal]int{}, map[events.Type]int{}, map[events.Reason]int{}}
+}
 
 // add counts every commit by its command, every event by the command of one entity that it follows from, and every refusal.
 func (t *tally) add(r scenario.Result) {
 	var commit events.ID
 	for _, e := range r.Events {
+		t.events[e.Event.Type()]++
+		if refused, ok := e.Event.(*events.SweepRefused); ok {
+			t.guards[refused.Reason]++
+		}
 		if e.Commit.ID != commit {
 			commit = e.Commit.ID
 			t.accepted[e.Commit.Command.Name]++
@@ -74,11 +82,15 @@ func follows(e events.Event) []string {
 		return []string{fsm.CountTopic{}.Name()}
 	case *events.WorkerLost:
 		return []string{fsm.LoseWorker{}.Name()}
+	case *events.MessageBlocked, *events.MessageDiscarded:
+		return []string{fsm.BlockMessage{}.Name()}
+	case *events.MessageUnblocked:
+		return []string{fsm.UnblockMessage{}.Name()}
 	}
 	return nil
 }
 
-// complete fails where a command was never accepted, or a refusal that can be met was never met.
+// complete fails where a command was never accepted, or an event or a refusal that can be met was never met.
 func (t *tally) complete(tb testing.TB) {
 	tb.Helper()
 	for _, name := range commandNames() {
@@ -92,6 +104,18 @@ func (t *tally) complete(tb testing.TB) {
 		tb.Logf("%7d %s refused: %s", t.refused[r], r.command, r.reason)
 		if t.refused[r] == 0 {
 			tb.Errorf("command %s was never refused as %s", r.command, r.reason)
+		}
+	}
+	for _, typ := range events.Types() {
+		tb.Logf("%7d %s", t.events[typ], typ)
+		if t.events[typ] == 0 {
+			tb.Errorf("there was never a %s", typ)
+		}
+	}
+	for _, reason := range events.SweepRefusals() {
+		tb.Logf("%7d sweep refused: %s", t.guards[reason], reason)
+		if t.guards[reason] == 0 {
+			tb.Errorf("no sweep was ever refused as %s", reason)
 		}
 	}
 	for r := range t.refused {
@@ -112,15 +136,19 @@ var (
 		fsm.CancelMessage{Token: 2},
 	}
 	operatorCommands = []fsm.MessageCommand{fsm.CancelMessage{}, fsm.TakeBackMessage{}, fsm.RedriveMessage{}}
-	chosen           = []fsm.MessageCommand{fsm.EnqueueMessage{}, fsm.ClaimMessage{}, fsm.CountMessage{}, fsm.OrphanMessage{}}
-	topicCommands    = []fsm.TopicCommand{fsm.ConfigureTopic{}, fsm.PauseTopic{}, fsm.ResumeTopic{}}
-	workerCommands   = []fsm.WorkerCommand{fsm.StartWorker{}, fsm.StopWorker{}, fsm.LoseWorker{}, fsm.ReturnWorker{}, fsm.GapWorker{}}
+	chosen           = []fsm.MessageCommand{
+		fsm.EnqueueMessage{}, fsm.ClaimMessage{}, fsm.CountMessage{}, fsm.OrphanMessage{}, fsm.BlockMessage{}, fsm.UnblockMessage{},
+	}
+	topicCommands  = []fsm.TopicCommand{fsm.ConfigureTopic{}, fsm.PauseTopic{}, fsm.ResumeTopic{}}
+	workerCommands = []fsm.WorkerCommand{fsm.StartWorker{}, fsm.StopWorker{}, fsm.LoseWorker{}, fsm.ReturnWorker{}, fsm.GapWorker{}, fsm.PurgeWorker{}}
 )
 
 // commandNames is every command that there is.
 func commandNames() []string {
 	names := []string{
 		fsm.Enqueue{}.Name(), fsm.Claim{}.Name(), fsm.Settle{}.Name(), fsm.Reclaim{}.Name(), fsm.CountClaims{}.Name(), fsm.CountTopic{}.Name(),
+		fsm.Acquire{}.Name(), fsm.Unlock{}.Name(), fsm.ForceRelease{}.Name(), fsm.ExpireLocks{}.Name(), fsm.ConfigureLock{}.Name(),
+		fsm.ElectLeader{}.Name(), fsm.ResignLeader{}.Name(), fsm.StepClock{}.Name(), fsm.RecordSweep{}.Name(),
 	}
 	for _, c := range slices.Concat(results, operatorCommands, chosen) {
 		names = append(names, c.Name())
@@ -135,12 +163,15 @@ func commandNames() []string {
 	return slices.Compact(names)
 }
 
-// reachable is every refusal that the rules have, found by trying every command in every state that rests. Three of them depend on
-// more than one entity's state.
+// reachable is every refusal that the rules have, found by trying every command in every state that rests. Some depend on more than one
+// entity's state.
 func reachable(tb testing.TB) map[refusal]bool {
 	found := map[refusal]bool{
 		{fsm.Enqueue{}.Name(), string(events.ReasonMismatch)}:        true,
 		{fsm.RedriveMessage{}.Name(), string(events.ReasonKeyTaken)}: true,
+		{fsm.TakeBackMessage{}.Name(), string(events.ReasonAlive)}:   true,
+		{fsm.Acquire{}.Name(), string(events.ReasonLockTaken)}:       true,
+		{fsm.Unlock{}.Name(), string(events.ReasonNotHeld)}:          true,
 	}
 	note := func(err error) {
 		var r *fsm.Refusal

@@ -16,6 +16,8 @@ type step struct {
 	call store.Call
 	// notes says what was answered beside the events, and what was refused of a call that was not. It is asked after the commit.
 	notes func() ([]string, []*fsm.Refusal)
+	// done is what else happens once the commit is there, and was not refused. nil is nothing.
+	done func(context.Context, store.Receipt) error
 }
 
 // told is everything that is to be told of a step beside its events. An error is what no story can mean.
@@ -59,7 +61,15 @@ var commands = map[string]prepare{
 	"worker-lose":   prepareWorker,
 	"worker-return": prepareWorker,
 	"worker-gap":    prepareWorker,
+	"worker-purge":  prepareWorker,
 	"reclaim":       prepareReclaim,
+	"step-clock":    prepareClock,
+	"lock":          prepareLock,
+	"force-release": prepareLock,
+	"expire":        prepareLock,
+	"repair":        prepareLock,
+	"acquire":       prepareAcquire,
+	"unlock":        prepareUnlock,
 }
 
 func (w *World) origin() (calls.Origin, error) {
@@ -101,50 +111,6 @@ func prepareClaim(_ context.Context, w *World, l *line, _ string) (*step, error)
 	return &step{call: calls.Claim(o, c)}, errors.Join(err, unknown)
 }
 
-func prepareReclaim(_ context.Context, w *World, l *line, _ string) (*step, error) {
-	o, err := w.origin()
-	claimer, unknown := w.names.id(l.word("worker"))
-	evidence := events.Evidence{
-		Reason: events.ReasonProcessGone, Claimer: claimer, Limit: l.number("limit", fsm.DefaultOrphanMaxAttempts),
-	}
-	if by := l.text("by"); by != "" {
-		var stranger error
-		evidence.Decider, stranger = w.names.id(by)
-		unknown = errors.Join(unknown, stranger)
-	}
-	return &step{call: calls.Reclaim(o, fsm.Reclaim{Evidence: evidence}, l.number("page", 100))}, errors.Join(err, unknown)
-}
-
-func prepareWorker(_ context.Context, w *World, l *line, _ string) (*step, error) {
-	o, err := w.origin()
-	var id events.ID
-	if l.verb == "worker-start" && len(l.words) == 0 {
-		var drawn error
-		id, drawn = w.mint()
-		err = errors.Join(err, drawn)
-	} else {
-		var unknown error
-		id, unknown = w.names.id(l.word("worker"))
-		err = errors.Join(err, unknown)
-	}
-	c := fsm.OperateWorker{Worker: id}
-	switch l.verb {
-	case "worker-start":
-		c.Command = fsm.StartWorker{Started: events.WorkerStarted{
-			Host: l.text("host"), Topics: l.values("topics"), Concurrency: l.number("concurrency", 0), Proof: true,
-		}}
-	case "worker-stop":
-		c.Command = fsm.StopWorker{Released: l.number("released", 0)}
-	case "worker-lose":
-		c.Command = fsm.LoseWorker{Evidence: events.Evidence{Reason: events.ReasonProcessGone, Claimer: id}}
-	case "worker-return":
-		c.Command = fsm.ReturnWorker{}
-	case "worker-gap":
-		c.Command = fsm.GapWorker{FromAt: l.instant("from"), ToAt: l.instant("to")}
-	}
-	return &step{call: calls.OperateWorker(o, c)}, err
-}
-
 // prepareOperate makes one command on some messages at an operator's wish.
 func prepareOperate(ctx context.Context, w *World, l *line, _ string) (*step, error) {
 	o, err := w.origin()
@@ -152,12 +118,18 @@ func prepareOperate(ctx context.Context, w *World, l *line, _ string) (*step, er
 		return nil, err
 	}
 	by, detail := l.text("by"), l.text("detail")
-	c := fsm.Operate{}
+	c := fsm.Operate{After: l.length("after")}
+	if c.After == 0 {
+		c.After = fsm.DefaultReclaimAfter
+	}
 	switch l.verb {
 	case "cancel":
 		c.Command = fsm.CancelMessage{By: by, Detail: detail}
 	case "take-back":
 		c.Command = fsm.TakeBackMessage{By: by, Detail: detail}
+		if l.yes("force") {
+			c.Force = fsm.Forced
+		}
 	case "redrive":
 		c.Command = fsm.RedriveMessage{By: by, Detail: detail}
 	}
@@ -174,18 +146,21 @@ func prepareOperate(ctx context.Context, w *World, l *line, _ string) (*step, er
 		return nil, fmt.Errorf("%s: of which message?", l.verb)
 	}
 	var rows []store.Row
+	var workers []events.ID
 	for row, err := range w.engine.Rows(ctx, f) {
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, row)
+		if row.Worker != (events.ID{}) {
+			workers = append(workers, row.Worker)
+		}
 	}
-	keys, err := calls.Keys(rows)
-	if err != nil {
+	if c.Gone, err = w.gone(ctx, workers); err != nil {
 		return nil, err
 	}
-	call, refusals := calls.Operate(o, c, keys)
-	return &step{call: call, notes: refused(refusals)}, nil
+	call, refusals, err := calls.Operate(o, c, rows)
+	return &step{call: call, notes: refused(refusals)}, err
 }
 
 // prepareCancel is a handler's cancel where a token is given, else an operator's.

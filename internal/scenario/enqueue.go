@@ -44,6 +44,10 @@ func prepareEnqueue(_ context.Context, w *World, l *line, input string) (*step, 
 // add adds the drafts of a line.
 func (b *batch) add(w *World, l *line, topic string) error {
 	given, bytes := l.text("id"), []byte(l.text("payload"))
+	onLocked, err := events.ParseLockPolicy(l.text("on-locked"))
+	if err != nil {
+		return err
+	}
 	payload := store.Payload{Bytes: bytes} // without a salt, so that the text stays the same when a step is put in before it
 	m := fsm.EnqueueMessage{
 		Topic: topic, DueAt: l.instant("due"), Delay: l.length("delay"), Priority: l.priority(),
@@ -51,8 +55,10 @@ func (b *batch) add(w *World, l *line, topic string) error {
 		Limits: events.Limits{
 			MaxAttempts: l.number("max-attempts", 0),
 			BackoffBase: l.length("backoff-base"), BackoffMax: l.length("backoff-max"), Timeout: l.length("timeout"),
+			OrphanMaxAttempts: l.number("orphan-max-attempts", 0),
 		},
 		Payload: events.Facts{Size: len(bytes), Commitment: events.Commitment(payload.Salt, bytes)},
+		Lock:    l.text("lock"), OnLocked: onLocked,
 	}
 	limit, unseen := l.number("limit", -1), l.flag("unseen")
 	if _, named := b.command.Topics[topic]; !named && !unseen && (limit >= 0 || !w.topics[topic]) {

@@ -24,6 +24,15 @@ type expectation func(ctx context.Context, w *World, name string) (string, error
 //	due M TIME            of a queued message
 //	refusals M N          recorded ones
 //	worker W STATE
+//	held L N              permits of a lock that are out
+//	keeper L WORKER       who has them, in the order of their tokens, as in (ann,bob); "nobody"
+//	blocked L N           messages that wait for a lock and were not told to try
+//	trying L N            messages that were told to try
+//	oldest TOPIC TIME     how old its oldest open claim is
+//	swept WHAT N          what came of the last sweep: requeued, dead-lettered, locks-released, spared or dead; "refused" gives the guard, or
+//	                      "no"; "sweeps" is how many the beat made so far
+//	skipped REASON N      sweeps that were refused for it; of claim_grace what they spared; of "any" all that were refused
+//	leader NAME WORKER    who leads by its lease, while that lasts; "nobody"
 //	events TYPE N         in the whole log
 var expectations = map[string]expectation{
 	"running":    expectRunning,
@@ -40,6 +49,14 @@ var expectations = map[string]expectation{
 	"holder":     expectHolder,
 	"due":        expectDue,
 	"worker":     expectWorker,
+	"held":       expectHeld,
+	"keeper":     expectKeeper,
+	"blocked":    expectWaiting(store.Blocked),
+	"trying":     expectWaiting(store.Trying),
+	"oldest":     expectOldest,
+	"swept":      expectSwept,
+	"skipped":    expectSkipped,
+	"leader":     expectLeader,
 	"events":     expectEvents,
 }
 

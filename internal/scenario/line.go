@@ -106,12 +106,29 @@ func (l *line) number(key string, none int) int {
 	return n
 }
 
+// yes takes yes or no, no where it is not given.
+func (l *line) yes(key string) bool {
+	text := l.text(key)
+	if text != "" && text != "yes" && text != "no" {
+		l.fail("%s=%s: want yes or no", key, text)
+	}
+	return text == "yes"
+}
+
+// token takes the token of a permit or claim, 0 where it is not given.
+func (l *line) token() events.Token { return events.Token(max(l.number("token", 0), 0)) }
+
 // length takes the duration of key, 0 where it is not given.
 func (l *line) length(key string) time.Duration {
 	text := l.text(key)
 	if text == "" {
 		return 0
 	}
+	return l.duration(key, text)
+}
+
+// duration reads the value of key.
+func (l *line) duration(key, text string) time.Duration {
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		l.fail("%s=%s is no duration", key, text)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/internal/calls"
@@ -17,21 +16,20 @@ import (
 type look func(ctx context.Context, w *World, l *line, input string) (string, error)
 
 var looks = map[string]look{
-	"advance": lookAdvance,
-	"again":   lookAgain,
-	"log":     lookLog,
-	"state":   lookState,
-	"verify":  lookVerify,
-	"expect":  lookExpect,
-}
-
-func lookAdvance(_ context.Context, w *World, l *line, _ string) (string, error) {
-	d, err := time.ParseDuration(l.word("duration"))
-	if err == nil && d < 0 {
-		err = fmt.Errorf("advance %s: time does not go back", d)
-	}
-	w.now.Add(int64(d))
-	return "", err
+	"again":     lookAgain,
+	"log":       lookLog,
+	"state":     lookState,
+	"permits":   lookPermits,
+	"waiting":   lookWaiting,
+	"lease":     lookLease,
+	"verify":    lookVerify,
+	"expect":    lookExpect,
+	"silence":   lookSilence,
+	"kill":      lookKill,
+	"still":     lookStill,
+	"set-clock": lookSetClock,
+	"blind":     lookBlind,
+	"sighted":   lookSighted,
 }
 
 // lookAgain sends the last calls once more. One that was committed has the same receipt and no second effect, even when its rule has
@@ -119,4 +117,57 @@ func lookVerify(ctx context.Context, w *World, _ *line, _ string) (string, error
 	}
 	fmt.Fprintf(&b, "%d events, %d violations\n", report.Events, len(report.Violations))
 	return b.String(), nil
+}
+
+// lookPermits tells which permits are out: of one lock, or of all.
+func lookPermits(ctx context.Context, w *World, l *line, _ string) (string, error) {
+	f := store.PermitFilter{}
+	if len(l.words) > 0 {
+		f.Lock = l.word("lock")
+	}
+	var b strings.Builder
+	for p, err := range w.engine.Permits(ctx, f) {
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "lock %s token=%d worker=%s", p.Lock, p.Token, w.names.word(p.Worker))
+		if p.Message != (events.ID{}) {
+			fmt.Fprintf(&b, " message=%s", w.names.word(p.Message))
+		}
+		fmt.Fprintf(&b, " acquired=%s", since(p.AcquiredAt))
+		if !p.ExpiresAt.IsZero() {
+			fmt.Fprintf(&b, " expires=%s", since(p.ExpiresAt))
+		}
+		fmt.Fprintln(&b)
+	}
+	return b.String(), nil
+}
+
+// lookWaiting tells of every lock and topic that has blocked messages the first of them, as the beat finds them.
+func lookWaiting(ctx context.Context, w *World, _ *line, _ string) (string, error) {
+	var b strings.Builder
+	for row, err := range w.engine.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Select: store.FirstWaits}) {
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "lock %s topic %s: %s\n", row.Lock, row.Topic, w.names.text.Entity(row.Entity))
+	}
+	return b.String(), nil
+}
+
+// lookLease tells who leads the beat by its lease.
+func lookLease(ctx context.Context, w *World, _ *line, _ string) (string, error) {
+	lease, err := w.lease(ctx)
+	if err != nil || lease.Term == 0 {
+		return "", err
+	}
+	holder := "nobody"
+	if lease.Holder != (events.ID{}) {
+		holder = w.names.word(lease.Holder)
+	}
+	text := fmt.Sprintf("%s term=%d until=%s", holder, lease.Term, since(lease.UntilAt))
+	if !lease.SweptAt.IsZero() {
+		text += " swept=" + since(lease.SweptAt)
+	}
+	return text + "\n", nil
 }

@@ -23,6 +23,7 @@ type names struct {
 	words    map[events.ID]string
 	messages int
 	workers  int
+	sweeps   int
 	text     *events.Names
 }
 
@@ -50,6 +51,7 @@ func (n *names) word(id events.ID) string {
 
 // meet gives a name to whoever appears in the log for the first time.
 func (n *names) meet(r events.Recorded) {
+	n.meetSweep(r.Event)
 	id := r.Entity.ID
 	if _, known := n.words[id]; known {
 		return
@@ -61,13 +63,35 @@ func (n *names) meet(r events.Recorded) {
 	case events.KindWorker:
 		n.workers++
 		n.set(fmt.Sprintf("w%d", n.workers), id)
+	case events.KindSweep:
+		n.sweep(id)
 	}
+}
+
+// meetSweep gives a name to a sweep by what it did: its own event comes last.
+func (n *names) meetSweep(e events.Event) {
+	switch e := e.(type) {
+	case *events.MessageOrphaned:
+		n.sweep(e.Evidence.Sweep)
+	case *events.LockOrphaned:
+		n.sweep(e.Evidence.Sweep)
+	case *events.WorkerLost:
+		n.sweep(e.Evidence.Sweep)
+	}
+}
+
+func (n *names) sweep(id events.ID) {
+	if _, known := n.words[id]; known || id == (events.ID{}) {
+		return
+	}
+	n.sweeps++
+	n.set(fmt.Sprintf("s%d", n.sweeps), id)
 }
 
 func (n *names) set(word string, id events.ID) { n.ids[word], n.words[id] = id, word }
 
 // numbered are the names that only appearance gives.
-var numbered = regexp.MustCompile(`^[mw][0-9]+$`)
+var numbered = regexp.MustCompile(`^[mws][0-9]+$`)
 
 // id is who a name stands for. A name that nobody has is given to a made-up id, the same in every story.
 func (n *names) id(word string) (events.ID, error) {
@@ -88,8 +112,11 @@ func (n *names) id(word string) (events.ID, error) {
 	return id, nil
 }
 
-// entity is what "mail", "m1" or "w1" speaks of: a name that stands for no message or worker is a topic's.
+// entity is what "mail", "m1", "w1" or "lock/boat" speaks of: a name that stands for no message or worker and says no kind is a topic's.
 func (n *names) entity(word string, log []events.Recorded) events.Entity {
+	if entity, err := events.ParseEntity(word); err == nil {
+		return entity
+	}
 	id, ok := n.ids[word]
 	if !ok {
 		return events.TopicEntity(word)

@@ -45,7 +45,7 @@ func (w *World) settlement(l *line, items []*line) (*step, error) {
 			return nil, err
 		}
 		for _, r := range list {
-			c.Items = append(c.Items, fsm.Settlement{ID: r.message, Command: r.command})
+			c.Items = append(c.Items, fsm.Settlement{ID: r.message, Command: r.command, Permit: w.permit(r.hold)})
 		}
 		results = append(results, list...)
 	}
@@ -65,6 +65,15 @@ func (w *World) settlement(l *line, items []*line) (*step, error) {
 	}
 	call, refusals := calls.Settle(o, c, known)
 	return &step{call: call, notes: refused(refusals)}, err
+}
+
+// permit is the permit that a claim took; its token is 0 where it took none.
+func (w *World) permit(h hold) fsm.PermitKey {
+	token := w.laws.permitOf(h)
+	if token == 0 {
+		return fsm.PermitKey{}
+	}
+	return fsm.PermitKey{Lock: w.laws.messages[h.message].lock, Token: token}
 }
 
 // known is the rows that the workers got with their claims; they may be old by now.

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +22,9 @@ type World struct {
 	engine store.Store // what the story looks at
 	store  store.Store // what its people use: the engine behind faults
 	fault  atomic.Uint32
-	now    atomic.Int64 // since the start
+	blind  atomic.Bool   // nobody can read who lives
+	now    atomic.Int64  // the store's time since the start
+	passed time.Duration // what has gone by, whatever the store's clock was set to
 	source *mint.Source
 
 	names  *names
@@ -34,6 +35,10 @@ type World struct {
 	rows   map[hold]store.Row // of claims, as their workers got them
 	topics map[string]bool    // known to the people, who then stop naming their settings
 	last   []sent
+
+	processes []*process // in the order in which the story spoke of them
+	swept     swept      // what came of the last sweep
+	sweeps    int        // of the beat, so far
 }
 
 // hold is a claim by what its worker knows of it.
@@ -65,18 +70,33 @@ func New(ctx context.Context, e Engine, dir string) (*World, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", e.Name, err)
 	}
-	w.engine = engine
-	w.store = faulty.New(engine, faulty.Only(faulty.Decide, func(faulty.Call) faulty.Fault {
-		return faulty.Fault(w.fault.Swap(uint32(faulty.None)))
-	}))
+	w.engine = proven(engine)
+	w.store = faulty.New(w.engine, w.plan)
 	if w.head, err = engine.Head(ctx); err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
 	return w, nil
 }
 
-// Close closes the store.
-func (w *World) Close() error { return w.engine.Close() }
+// plan is what befalls the calls of the people's store.
+func (w *World) plan(c faulty.Call) faulty.Fault {
+	switch {
+	case c.Op == faulty.Decide:
+		return faulty.Fault(w.fault.Swap(uint32(faulty.None)))
+	case c.Op == faulty.Beats && w.blind.Load():
+		return faulty.Fail
+	}
+	return faulty.None
+}
+
+// Close ends what runs and closes the store.
+func (w *World) Close() error {
+	var errs []error
+	for _, p := range w.processes {
+		errs = append(errs, p.end())
+	}
+	return errors.Join(errors.Join(errs...), w.engine.Close())
+}
 
 // time is the story's time.
 func (w *World) time() time.Time { return start.Add(time.Duration(w.now.Load())) }
@@ -99,14 +119,35 @@ func (w *World) Do(ctx context.Context, text, input string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	steps, err := w.steps(ctx, l, input)
+	quiet := l.flag("quiet")
+	result, err := w.act(ctx, l, action{input, fault})
+	if quiet {
+		result.Text = fmt.Sprintf("%d events\n", len(result.Events))
+	}
+	return result, err
+}
+
+// action is what goes with the line of a step.
+type action struct {
+	input string
+	fault faulty.Fault
+}
+
+// act carries out a step that commits something.
+func (w *World) act(ctx context.Context, l *line, a action) (Result, error) {
+	if l.verb == "parallel" {
+		w.fault.Store(uint32(a.fault))
+		return Result{}, w.parallel(ctx, l, a.input)
+	}
+	if run := running(l.verb); run != nil {
+		w.fault.Store(uint32(a.fault))
+		return run(ctx, w, l, a.input)
+	}
+	steps, err := w.steps(ctx, l, a.input)
 	if err != nil {
 		return Result{}, err
 	}
-	w.fault.Store(uint32(fault))
-	if l.verb == "parallel" {
-		return Result{}, w.parallel(ctx, steps)
-	}
+	w.fault.Store(uint32(a.fault))
 	return w.commit(ctx, steps)
 }
 
@@ -127,7 +168,7 @@ func takeFault(l *line) (faulty.Fault, error) {
 // steps prepares the calls of a step.
 func (w *World) steps(ctx context.Context, l *line, input string) ([]*step, error) {
 	list := []*line{l}
-	if l.verb == "together" || l.verb == "parallel" {
+	if l.verb == "together" {
 		if err := l.end(); err != nil {
 			return nil, err
 		}
@@ -139,17 +180,23 @@ func (w *World) steps(ctx context.Context, l *line, input string) ([]*step, erro
 	}
 	var steps []*step
 	for _, l := range list {
-		prepare, ok := commands[l.verb]
-		if !ok {
-			return nil, fmt.Errorf("step %q is not known", l.verb)
-		}
-		s, err := prepare(ctx, w, l, input)
-		if err = errors.Join(err, l.end()); err != nil {
+		s, err := w.step(ctx, l, input)
+		if err != nil {
 			return nil, err
 		}
 		steps = append(steps, s)
 	}
 	return steps, nil
+}
+
+// step prepares the call of one line.
+func (w *World) step(ctx context.Context, l *line, input string) (*step, error) {
+	prepare, ok := commands[l.verb]
+	if !ok {
+		return nil, fmt.Errorf("step %q is not known", l.verb)
+	}
+	s, err := prepare(ctx, w, l, input)
+	return s, errors.Join(err, l.end())
 }
 
 // commit brings the steps to the store as one commit, looks at what it left in the log, and tells it.
@@ -196,7 +243,18 @@ func (w *World) commit(ctx context.Context, steps []*step) (Result, error) {
 		result.Refusals = append(result.Refusals, refusals...)
 	}
 	result.Text = b.String()
-	return result, nil
+	return result, w.finish(ctx, steps, receipts)
+}
+
+// finish does what follows from the commits of steps.
+func (w *World) finish(ctx context.Context, steps []*step, receipts []store.Receipt) error {
+	var errs []error
+	for i, s := range steps {
+		if s.done != nil && receipts[i].Err == nil {
+			errs = append(errs, s.done(ctx, receipts[i]))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // keep remembers what a receipt gave of claims and topics, as a worker and a client do.
@@ -266,31 +324,6 @@ func (w *World) ask(ctx context.Context, calls []store.Call, receipts []store.Re
 	return open, nil
 }
 
-// parallel sends every step by itself at the same time. What came of them is for the log to tell.
-func (w *World) parallel(ctx context.Context, steps []*step) error {
-	errs := make([]error, len(steps))
-	var all sync.WaitGroup
-	for i, s := range steps {
-		all.Go(func() {
-			receipts, err := w.settle(ctx, []store.Call{s.call})
-			if err == nil {
-				err = receipts[0].Err
-			}
-			var refusal *fsm.Refusal
-			if !errors.As(err, &refusal) {
-				errs[i] = err
-			}
-		})
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	w.last = nil
-	_, err := w.follow(ctx)
-	return err
-}
-
 // follow reads what is new in the log, names who appears in it and holds it against the laws.
 func (w *World) follow(ctx context.Context) ([]events.Recorded, error) {
 	var fresh []events.Recorded
@@ -306,6 +339,9 @@ func (w *World) follow(ctx context.Context) ([]events.Recorded, error) {
 		if err := w.laws.event(r); err != nil {
 			return nil, fmt.Errorf("%s: %w", w.names.text.Line(r), err)
 		}
+	}
+	if err := w.laws.settled(); err != nil {
+		return nil, err
 	}
 	return fresh, nil
 }

@@ -44,11 +44,38 @@ func TestAnExpectationFailsByItself(t *testing.T) {
 	}
 }
 
+func TestAnExpectationOfLocksAndSweepsFailsByItself(t *testing.T) {
+	w := told(t,
+		"worker-start ann interval=15s fence=90s", "worker-start bob interval=15s fence=90s", "advance 5m", "lead ann", "enqueue mail n=3 lock=boat",
+		"claim bob mail=2", "acquire ann cart", "silence bob", "advance 121s", "sweep ann",
+	)
+	for _, line := range []string{
+		"held boat 0", "held cart 1", "keeper cart ann", "keeper boat nobody", "blocked boat 0", "trying boat 1", "oldest mail 0s",
+		"swept requeued 1", "swept dead-lettered 0", "swept locks-released 1", "swept spared 0", "swept dead 1", "swept refused no", "swept sweeps 1",
+		"skipped any 0", "skipped claim_grace 0", "skipped caller_missing 0", "leader beat ann",
+	} {
+		if _, err := w.Do(t.Context(), "expect", line); err != nil {
+			t.Error(err)
+		}
+		wrong := line[:strings.LastIndex(line, " ")] + " other"
+		if _, err := w.Do(t.Context(), "expect", wrong); err == nil {
+			t.Errorf("expect %s: want an error", wrong)
+		}
+	}
+	for _, line := range []string{"swept clean 1", "skipped lunch 0", "leader band ann"} {
+		if _, err := w.Do(t.Context(), "expect", line); err == nil {
+			t.Errorf("expect %s: want an error", line)
+		}
+	}
+}
+
 func TestWhatIsNotUnderstoodIsAnError(t *testing.T) {
 	w := told(t, "enqueue mail")
 	for _, step := range []string{
 		"fly", "topic", "topic mail limit=many", "enqueue mail limt=2", "enqueue mail delay=5", "enqueue mail priority=top", "claim",
 		"complete", "complete m2", "cancel", "advance", "advance -5s", "pause mail fault=often", "settle", "again and again",
+		"enqueue mail lock=boat on-locked=wail", "lock", "acquire ann", "unlock ann boat", "worker-start ann proof=perhaps", "kill", "beat ann bob=1",
+		"sweep", "sweep ann grace=little", "sweep ann count=sheep", "sweep ann after=2", "lead", "resign ann", "set-clock noon",
 	} {
 		if _, err := w.Do(t.Context(), step, ""); err == nil {
 			t.Errorf("%s: want an error", step)
@@ -59,6 +86,9 @@ func TestWhatIsNotUnderstoodIsAnError(t *testing.T) {
 	}
 	if _, err := w.Do(t.Context(), "together", "advance 1s"); err == nil {
 		t.Error("together with a step that commits nothing: want an error")
+	}
+	if _, err := w.Do(t.Context(), "sweep ann", "wake bob"); err == nil {
+		t.Error("what happens before the first commit of a sweep that has none: want an error")
 	}
 }
 
@@ -145,6 +175,9 @@ func record(t events.Transition) events.Recorded {
 	r := events.Recorded{Transition: t, Entity: events.MessageEntity(events.ID{1}), Commit: &events.Commit{At: start}}
 	if t.Event.Type().Kind() == events.KindTopic {
 		r.Entity = events.TopicEntity("mail")
+	}
+	if t.Event.Type().Kind() == events.KindLock {
+		r.Entity = events.LockEntity("boat")
 	}
 	return r
 }

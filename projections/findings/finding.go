@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/projections"
 )
 
@@ -27,7 +28,19 @@ const (
 	TopicPaused         Code = "topic_paused"          // a topic is paused and messages wait
 	TopicCounting       Code = "topic_counting"        // a topic grants nothing until older claims are counted
 	WorkerGap           Code = "worker_gap"            // a worker's heartbeats had a gap
-	Refusals            Code = "refusals"              // late results of a worker were refused
+	Refusals            Code = "refusals"              // late results or releases of a worker were refused
+
+	LimitDiffers        Code = "limit_differs"         // the code of live workers declares another limit than the topic has
+	WorkerReturned      Code = "worker_returned"       // a worker that was held to be lost beat again: a false alarm
+	WorkerFenced        Code = "worker_fenced"         // a worker's heartbeats had a gap in which it ended its handlers' contexts by itself
+	OrphansDeadLettered Code = "orphans_dead_lettered" // messages whose workers died again and again will not be tried again
+	LockHolderGone      Code = "lock_holder_gone"      // a lock is held by a worker that is no more
+	LockIdle            Code = "lock_idle"             // messages wait for a lock that is free, which is a fault
+	LockRepaired        Code = "lock_repaired"         // messages waited for a lock that was free, and were sent to try
+	HandlerRunning      Code = "handler_running"       // a handler has not ended although its claim was ended from outside
+	SweepRefused        Code = "sweep_refused"         // the sweep does not trust what it knows of who lives, and gives nothing back
+	ClockStepped        Code = "clock_stepped"         // the store's clock was set
+	LeaderMissing       Code = "leader_missing"        // workers live, and nobody lets time pass
 )
 
 // Severity is how bad a finding is. A lower number is worse.
@@ -71,30 +84,72 @@ const (
 	SilentAfter = 3
 	// LongClaim is for how long a full topic may go without an end of any claim. The alert FoundlingTopicWedged uses the same bound.
 	LongClaim = time.Hour
-	// Recent is for how long refusals and gaps that are over are still told.
+	// Recent is for how long what is over is still told: refusals, gaps, steps of the clock, repairs.
 	Recent = time.Hour
+	// AlarmsFor is for how long false alarms are told.
+	AlarmsFor = 24 * time.Hour
+	// LeaderlessFor is for how long nobody may lead while workers live.
+	LeaderlessFor = time.Minute
 
 	// shown is how many claims, refusals or dead letters are told one by one; those beyond are counted.
 	shown = 10
 )
 
-// State is what the log adds up to, all of it up to the same event.
+// State is what the log adds up to, all of it up to the same event. Make it with [NewState]. Of what is left nil nothing is found.
 type State struct {
 	Topics   *projections.Topics
 	Workers  *projections.Workers
 	Refusals *projections.Refusals
+	Locks    *projections.Locks
+	Sweeps   *projections.Sweeps
+	Leaders  *projections.Leaders
+	Clock    *projections.Clock
+}
+
+// NewState is the beginning of the log.
+func NewState() State { return State{}.whole() }
+
+// whole is the state with nothing left nil.
+func (s State) whole() State {
+	return State{
+		Topics: orNew(s.Topics), Workers: orNew(s.Workers), Refusals: orNew(s.Refusals), Locks: orNew(s.Locks),
+		Sweeps: orNew(s.Sweeps), Leaders: orNew(s.Leaders), Clock: orNew(s.Clock),
+	}
+}
+
+func orNew[P any](p *P) *P {
+	if p == nil {
+		return new(P)
+	}
+	return p
+}
+
+// Apply takes the next event, so that a State is a projection like its parts. None of them may be nil.
+func (s State) Apply(r events.Recorded) {
+	for _, p := range []projections.Projection{s.Topics, s.Workers, s.Refusals, s.Locks, s.Sweeps, s.Leaders, s.Clock} {
+		p.Apply(r)
+	}
 }
 
 // Facts are what the log does not hold.
 type Facts struct {
-	Now   time.Time   // the store's
-	Heart bool        // the store keeps heartbeats, and Beats lists the newest of every incarnation that has one
-	Beats []Beat      // in any order
-	Gone  []events.ID // incarnations that are proven to have ended
+	Now    time.Time   // the store's
+	Heart  bool        // the store keeps heartbeats, and Beats lists the newest of every incarnation that has one
+	Beats  []Beat      // in any order
+	Gone   []events.ID // incarnations that are proven to have ended
+	Leases bool        // the store keeps leases, and Lease is that of the beat
+	Lease  Lease
 
 	Names *events.Names // how ids and times are shown; nil is in full
 	Batch string        // the batch that the store is, which commands then name; empty where it is none
 	Store string        // the store's URL for commands, where it must be said and is no batch
+}
+
+// Lease is who may lead. Its zero is one that nobody ever had.
+type Lease struct {
+	Holder  events.ID // zero where it was given back
+	UntilAt time.Time
+	SweptAt time.Time // when the last sweep was due that somebody carried out, or refused
 }
 
 // Beat is the newest heartbeat of an incarnation.
@@ -107,7 +162,7 @@ type Beat struct {
 // List gives everything that is wrong: the worst first, then what began first, then by subject.
 func List(s State, f Facts) []Finding {
 	l := newLook(s, f)
-	list := slices.Concat(l.topics(), l.workers(), l.deadLetters(), l.refusals())
+	list := slices.Concat(l.topics(), l.workers(), l.deadLetters(), l.refusals(), l.locks(), l.alarms(), l.beat())
 	slices.SortFunc(list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), a.Since.Compare(b.Since), a.Subject.Compare(b.Subject), cmp.Compare(a.Code, b.Code))
 	})
@@ -122,9 +177,11 @@ type look struct {
 	gone   map[events.ID]bool
 	fleet  []projections.Worker
 	member map[events.ID]projections.Worker
+	clock  fsm.Clock
 }
 
 func newLook(s State, f Facts) *look {
+	s = s.whole()
 	l := &look{
 		State: s, Facts: f, fleet: s.Workers.All(),
 		beats: map[events.ID]Beat{}, gone: map[events.ID]bool{}, member: map[events.ID]projections.Worker{},
@@ -138,13 +195,21 @@ func newLook(s State, f Facts) *look {
 	for _, id := range f.Gone {
 		l.gone[id] = true
 	}
+	for _, step := range s.Clock.Steps() {
+		l.clock.StepAt = step.At
+	}
 	return l
 }
 
 // ago is how long ago it was, as people are told.
 func (l *look) ago(t time.Time) string { return Span(l.age(t)) + " ago" }
 
-func (l *look) age(t time.Time) time.Duration { return max(0, l.Now.Sub(t)) }
+// age is how long ago something was stored. What lies in the future ages from the clock's last step.
+func (l *look) age(t time.Time) time.Duration { return l.clock.Age(l.Now, t) }
+
+func (l *look) worker(id events.ID) string { return l.Names.Entity(events.WorkerEntity(id)) }
+
+func (l *look) message(id events.ID) string { return l.Names.Entity(events.MessageEntity(id)) }
 
 // command is a command with the words that name this store.
 func (l *look) command(words string) string {

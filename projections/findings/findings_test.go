@@ -8,7 +8,6 @@ import (
 	"unicode"
 
 	"github.com/foundling-go/foundling/events"
-	"github.com/foundling-go/foundling/projections"
 	"github.com/foundling-go/foundling/projections/findings"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -26,9 +25,7 @@ var names = &events.Names{
 type scene struct {
 	at       time.Duration
 	position int64
-	topics   projections.Topics
-	workers  projections.Workers
-	refusals projections.Refusals
+	state    findings.State
 	facts    findings.Facts
 }
 
@@ -38,14 +35,15 @@ func (s *scene) add(entity events.Entity, event events.Event, from, to events.St
 		Transition: events.Transition{Event: event, Version: 1, From: from, To: to},
 		Position:   s.position, Entity: entity, Commit: &events.Commit{At: epoch.Add(s.at), Count: 1},
 	}
-	for _, p := range []projections.Projection{&s.topics, &s.workers, &s.refusals} {
-		p.Apply(r)
+	if s.state == (findings.State{}) {
+		s.state = findings.NewState()
 	}
+	s.state.Apply(r)
 }
 
 func (s *scene) list() []findings.Finding {
 	s.facts.Now, s.facts.Names = epoch.Add(s.at), names
-	return findings.List(findings.State{Topics: &s.topics, Workers: &s.workers, Refusals: &s.refusals}, s.facts)
+	return findings.List(s.state, s.facts)
 }
 
 func id(n byte) events.ID { return events.ID{15: n} }
@@ -76,12 +74,26 @@ func (s *scene) start(n byte) {
 	s.worker(n, &events.WorkerStarted{Host: "host-a", PID: 4711, HeartbeatInterval: 10 * time.Second}, events.Live)
 }
 
-// Each row is a situation and the whole text of its findings.
+// situation is a log with facts and the whole text of its findings.
+type situation struct {
+	do   func(*scene)
+	want string
+}
+
+func check(t *testing.T, situations map[string]situation) {
+	for name, test := range situations {
+		t.Run(name, func(t *testing.T) {
+			var s scene
+			test.do(&s)
+			if diff := cmp.Diff(strings.TrimPrefix(test.want, "\n"), findings.Text(s.list())); diff != "" {
+				t.Errorf("want -, got +\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestList(t *testing.T) {
-	for name, test := range map[string]struct {
-		do   func(*scene)
-		want string
-	}{
+	check(t, map[string]situation{
 		"nothing happened": {func(*scene) {}, ""},
 		"busy is no finding: the topic is full, its claims end": {func(s *scene) {
 			s.topic("mail", &events.TopicConfigured{Limit: 1})
@@ -122,6 +134,7 @@ func TestList(t *testing.T) {
 ✖ critical worker_gone: worker …0a is gone and still holds 1 claim
   because it was found gone (process_gone) (position 4)
   because message …01, attempt 1, claimed 1s ago (position 3)
+  next    foundling sweep --dry-run --store sqlite:a.db
   next    foundling trace …01 --store sqlite:a.db
 `},
 		"claims of workers that stopped or never were": {func(s *scene) {
@@ -135,10 +148,12 @@ func TestList(t *testing.T) {
 ✖ critical worker_gone: worker …0a is gone and still holds 1 claim
   because it has stopped
   because message …01, attempt 1, claimed 0s ago (position 4)
+  next    foundling sweep --dry-run
   next    foundling trace …01
 ✖ critical worker_gone: worker …0b is gone and still holds 1 claim
   because it was never made known to the store
   because message …02, attempt 1, claimed 0s ago (position 5)
+  next    foundling sweep --dry-run
   next    foundling trace …02
 `},
 		"a worker fell silent, another lives, a third is idle": {func(s *scene) {
@@ -156,6 +171,7 @@ func TestList(t *testing.T) {
 ▲ warning worker_silent: worker …0a holds 1 claim and has not been heard of for 31s
   because last heartbeat 31s ago, it intends one every 10s
   because message …01, attempt 1, claimed 36s ago (position 6)
+  next    foundling workers …0a
   next    foundling trace …01
 `},
 		"a worker never beat": {func(s *scene) {
@@ -168,6 +184,7 @@ func TestList(t *testing.T) {
 ▲ warning worker_silent: worker …0a holds 1 claim and has not been heard of for 1m00s
   because no heartbeat since it started 1m00s ago, it intends one every 10s
   because message …01, attempt 1, claimed 1m00s ago (position 3)
+  next    foundling workers …0a
   next    foundling trace …01
 `},
 		"silence means nothing where no heartbeats are kept": {func(s *scene) {
@@ -188,10 +205,13 @@ func TestList(t *testing.T) {
 ✖ critical topic_at_limit: topic brain is at its limit (1 of 1), and no holder of a slot lives
   because message …01, attempt 1, claimed 11d04:12 ago (position 5), worker …0a: last heartbeat 11d04:12 ago, it intends one every 10s
   because 1 queued
+  next    foundling sweep --dry-run
+  next    foundling requeue …01 --reason "its worker is gone"
   next    foundling trace …01
 ▲ warning worker_silent: worker …0a holds 1 claim and has not been heard of for 11d04:12
   because last heartbeat 11d04:12 ago, it intends one every 10s
   because message …01, attempt 1, claimed 11d04:12 ago (position 5)
+  next    foundling workers …0a
   next    foundling trace …01
 `},
 		"wedged or slow: the holder lives and its claim does not end": {func(s *scene) {
@@ -205,6 +225,8 @@ func TestList(t *testing.T) {
 ▲ warning topic_at_limit: topic brain is at its limit (1 of 1), and no claim has ended for 1h30m
   because message …01, attempt 1, claimed 1h30m ago (position 4), worker …0a: last heartbeat 0s ago, it intends one every 10s
   because 0 queued
+  next    foundling topics brain
+  next    foundling requeue …01 --force --reason "it does not end"
   next    foundling trace …01
 `},
 		"the limit was lowered below what runs: it stays full, but claims end": {func(s *scene) {
@@ -232,10 +254,13 @@ func TestList(t *testing.T) {
 ✖ critical topic_at_limit: topic brain is at its limit (1 of 1), and no holder of a slot lives
   because message …02, attempt 1, claimed 0s ago (position 7), worker …0b: it was never made known to the store
   because 0 queued
+  next    foundling sweep --dry-run
+  next    foundling requeue …02 --reason "its worker is gone"
   next    foundling trace …02
 ✖ critical worker_gone: worker …0b is gone and still holds 1 claim
   because it was never made known to the store
   because message …02, attempt 1, claimed 0s ago (position 7)
+  next    foundling sweep --dry-run
   next    foundling trace …02
 `},
 		"a pause is a finding only while something waits": {func(s *scene) {
@@ -307,15 +332,7 @@ func TestList(t *testing.T) {
 			s.worker(0xa, &events.WorkerGap{FromAt: epoch, ToAt: epoch}, events.Live)
 			s.at = time.Hour + time.Second
 		}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var s scene
-			test.do(&s)
-			if diff := cmp.Diff(strings.TrimPrefix(test.want, "\n"), findings.Text(s.list())); diff != "" {
-				t.Errorf("want -, got +\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 // Many dead letters and claims stay a short list.
@@ -382,6 +399,21 @@ func TestTextHasNoControlCharacters(t *testing.T) {
 	s.facts.Gone = []events.ID{id(0xa)}
 	s.add(events.MessageEntity(id(2)), &events.MessageDeadLettered{Error: evil}, events.Running, events.DeadLettered)
 	s.add(events.MessageEntity(id(2)), &events.MessageRefused{Command: evil}, events.DeadLettered, events.DeadLettered)
+	s.add(events.LockEntity(evil), &events.LockRefused{Command: evil, Sender: id(0xc)}, events.Free, events.Free)
+	s.worker(0xb, &events.WorkerStarted{Topics: []string{evil}, Limits: []int{7}}, events.Live)
+	s.lock(evil, &events.LockConfigured{Permits: 3})
+	s.acquire(evil, 1, 0xa, 0)
+	s.locked(7, evil, evil)
+	s.take(7, 0xb, evil, 2)
+	s.end(7, &events.MessageCancelled{By: evil, Detail: evil}, events.Cancelled)
+	for n := byte(8); n < 10; n++ {
+		s.locked(n, evil, evil)
+		s.block(n, evil)
+	}
+	s.unblock(9, events.MessageUnblocked{Lock: evil, Repair: true})
+	s.block(9, evil)
+	s.refuse(1, events.ReasonClockStepped, evil)
+	s.at += time.Minute
 	list := s.list()
 	codes := map[findings.Code]bool{}
 	for _, f := range list {
@@ -392,8 +424,8 @@ func TestTextHasNoControlCharacters(t *testing.T) {
 			}
 		}
 	}
-	if len(codes) != 6 {
-		t.Errorf("findings of %d kinds, want 6: %v", len(codes), codes)
+	if len(codes) != 12 {
+		t.Errorf("findings of %d kinds, want 12: %v", len(codes), codes)
 	}
 }
 
@@ -401,7 +433,7 @@ func TestTextHasNoControlCharacters(t *testing.T) {
 func TestAnyLogGivesAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s scene
-		s.facts.Heart = rapid.Bool().Draw(t, "heart")
+		s.facts.Heart, s.facts.Leases = rapid.Bool().Draw(t, "heart"), rapid.Bool().Draw(t, "leases")
 		for range rapid.IntRange(0, 60).Draw(t, "events") {
 			s.at += time.Duration(rapid.IntRange(-100, 3000).Draw(t, "seconds")) * time.Second
 			n := byte(rapid.IntRange(1, 3).Draw(t, "id"))
@@ -411,14 +443,24 @@ func TestAnyLogGivesAList(t *testing.T) {
 				&events.MessageEnqueued{Topic: topic}, &events.MessageClaimed{Worker: id(n), Limit: limit}, &events.MessageCounted{},
 				&events.MessageCompleted{}, &events.MessageRequeued{}, &events.MessageOrphaned{}, &events.MessageDeadLettered{},
 				&events.MessageRedriven{}, &events.MessageRefused{Sender: id(n)}, &events.TopicConfigured{Limit: limit}, &events.TopicPaused{},
-				&events.TopicResumed{}, &events.WorkerStarted{}, &events.WorkerLost{}, &events.WorkerGap{}, &events.WorkerStopped{},
+				&events.TopicResumed{}, &events.WorkerStarted{Topics: []string{topic}, Limits: []int{limit}}, &events.WorkerLost{}, &events.WorkerGap{},
+				&events.WorkerStopped{}, &events.WorkerReturned{}, &events.WorkerPurged{}, &events.MessageEnqueued{Topic: topic, Lock: topic},
+				&events.MessageBlocked{}, &events.MessageUnblocked{Repair: limit == 0}, &events.MessageDiscarded{}, &events.MessageCancelled{},
+				&events.MessageClaimed{Worker: id(n), LockToken: events.Token(limit)}, &events.LockConfigured{Permits: limit},
+				&events.LockAcquired{Token: events.Token(limit), Worker: id(n), Message: id(n)}, &events.LockReleased{Token: events.Token(limit)},
+				&events.LockOrphaned{Token: events.Token(limit)}, &events.LockReclaimed{Token: events.Token(limit)}, &events.LockExpired{},
+				&events.LockForceReleased{Token: events.Token(limit)}, &events.LockRefused{Sender: id(n)}, &events.SweepFinished{},
+				&events.SweepRefused{}, &events.LeaderElected{Worker: id(n)}, &events.LeaderLost{}, &events.LeaderResigned{}, &events.ClockStepped{},
 			}).Draw(t, "event")
 			entity := events.Entity{Kind: event.Type().Kind(), ID: id(n)}
 			if entity.Kind.Named() {
-				entity = events.TopicEntity(topic)
+				entity = events.Entity{Kind: entity.Kind, Name: topic}
+				if entity.Kind == events.KindLeader {
+					entity.Name = "beat"
+				}
 			}
 			states := []events.State{
-				events.Absent, events.Queued, events.Running, events.Orphaned, events.Completed, events.DeadLettered, events.Live, events.Lost,
+				events.Blocked, events.Discarded, events.Free, events.Held, events.Led, events.Vacant, events.Absent, events.Queued, events.Running, events.Orphaned, events.Completed, events.DeadLettered, events.Live, events.Lost,
 			}
 			s.add(entity, event, rapid.SampledFrom(states).Draw(t, "from"), rapid.SampledFrom(states).Draw(t, "to"))
 		}

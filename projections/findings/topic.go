@@ -2,6 +2,7 @@ package findings
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/projections"
@@ -19,6 +20,7 @@ func (l *look) topics() []Finding {
 		if t.Counting {
 			list = append(list, l.counting(t))
 		}
+		list = append(list, l.differs(t)...)
 	}
 	return list
 }
@@ -36,7 +38,6 @@ func (l *look) atLimit(t projections.Topic) []Finding {
 	if len(claims) == 0 {
 		return nil // a damaged log may count what nobody holds; verify tells
 	}
-	found.Next = []string{l.trace(claims[0].Message)}
 	dead, evidence := 0, []string{}
 	for i, c := range claims {
 		v := l.judge(c.Worker)
@@ -55,15 +56,32 @@ func (l *look) atLimit(t projections.Topic) []Finding {
 	case dead == len(claims):
 		found.Severity = Critical
 		found.Text = head + ", and no holder of a slot lives"
+		evidence = append(evidence, l.swept()...)
+		found.Next = append(found.Next, l.giveBack(), l.requeue(claims, `--reason "its worker is gone"`))
 	case l.age(quiet.At) >= LongClaim:
 		found.Severity = Warning
 		found.Text = fmt.Sprintf("%s, and no claim has ended for %s", head, Span(l.age(quiet.At)))
+		found.Next = append(found.Next, l.command("topics "+shellWord(t.Name)), l.requeue(claims[:1], `--force --reason "it does not end"`))
 	default:
 		return nil
 	}
 	found.Positions = positions(claims)
-	found.Evidence = append(evidence, fmt.Sprintf("%d queued", t.Queued))
+	found.Next = append(found.Next, l.trace(claims[0].Message))
+	wait := fmt.Sprintf("%d queued", t.Queued)
+	if t.Blocked > 0 {
+		wait += fmt.Sprintf(", %d blocked by their locks", t.Blocked)
+	}
+	found.Evidence = append(evidence, wait)
 	return []Finding{found}
+}
+
+// requeue is the command that takes claims from their workers.
+func (l *look) requeue(claims []projections.Claim, flags string) string {
+	words := "requeue "
+	for _, c := range claims[:min(len(claims), shown)] {
+		words += l.Names.ID(c.Message) + " "
+	}
+	return l.command(words + flags)
 }
 
 // counted is the claims that count towards the limit.
@@ -100,6 +118,51 @@ func (l *look) counting(t projections.Topic) Finding {
 		found.Severity = Warning
 	}
 	return found
+}
+
+// differs is the finding about a topic for which the code of live workers declares another limit than it has. A limit in code is what a
+// topic starts with; nothing but a command changes it after that, so that two deploys do not change it back and forth.
+func (l *look) differs(t projections.Topic) []Finding {
+	subject := events.TopicEntity(t.Name)
+	found := Finding{Code: LimitDiffers, Severity: Warning, Subject: subject, Since: t.Set.At}
+	found.Next = []string{l.command("topics " + shellWord(t.Name))}
+	workers := 0
+	for _, w := range l.fleet {
+		limit, declared := limitOf(w, t.Name)
+		if !declared || limit == t.Limit || w.State != events.Live || l.judge(w.ID).life != alive {
+			continue
+		}
+		if workers++; workers <= shown {
+			found.Evidence = append(found.Evidence, fmt.Sprintf("%s declares %d, started %s%s", l.worker(w.ID), limit, l.ago(w.Started.At), at(w.Started)))
+			found.Positions = append(found.Positions, w.Started.Position)
+		}
+	}
+	if workers == 0 {
+		return nil
+	}
+	if workers > shown {
+		found.Evidence = append(found.Evidence, fmt.Sprintf("and %d more", workers-shown))
+	}
+	has := fmt.Sprintf("a limit of %d", t.Limit)
+	if t.Limit == 0 {
+		has = "no limit"
+	}
+	found.Text = fmt.Sprintf("%s has %s, and the code of %s declares another", l.Names.Entity(subject), has, count(workers, "live worker"))
+	if t.Set.Position > 0 {
+		found.Evidence = append(found.Evidence, "the topic's own was set"+said(t.Set))
+		found.Positions = append(found.Positions, t.Set.Position)
+		slices.Sort(found.Positions)
+	}
+	return []Finding{found}
+}
+
+// limitOf is the limit that a worker's code declares of a topic.
+func limitOf(w projections.Worker, topic string) (int, bool) {
+	i := slices.Index(w.Topics, topic)
+	if i < 0 || i >= len(w.Limits) || w.Limits[i] == 0 {
+		return 0, false
+	}
+	return w.Limits[i], true
 }
 
 // said is who made a setting, with their words and the event that shows it.

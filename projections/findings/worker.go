@@ -38,6 +38,8 @@ func (l *look) judge(id events.ID) verdict {
 		return verdict{gone, fmt.Sprintf("it was found gone (%s)%s", w.Evidence.Reason, at(w.Lost)), w.Lost.At}
 	case w.State == events.Stopped:
 		return verdict{gone, "it has stopped", last}
+	case w.State == events.Purged:
+		return verdict{gone, "it was lost long ago and is forgotten", last}
 	case !known || w.State == events.Absent:
 		return verdict{gone, "it was never made known to the store", last}
 	case !l.Heart:
@@ -76,7 +78,7 @@ func at(m projections.Mark) string { return fmt.Sprintf(" (position %d)", m.Posi
 func (l *look) workers() []Finding {
 	var list []Finding
 	for _, w := range l.fleet {
-		if len(w.Claims) > 0 {
+		if len(w.Claims)+len(w.Permits) > 0 {
 			list = append(list, l.holder(w)...)
 		}
 		if w.Gap.Position > 0 && l.age(w.Gap.At) <= Recent {
@@ -86,40 +88,80 @@ func (l *look) workers() []Finding {
 	return list
 }
 
-// holder is the finding about a worker that holds claims, where it does not live.
+// holder is the finding about a worker that holds claims or permits, where it does not live.
 func (l *look) holder(w projections.Worker) []Finding {
 	v := l.judge(w.ID)
-	subject := events.WorkerEntity(w.ID)
-	found := Finding{Subject: subject, Since: v.since, Evidence: append([]string{v.why}, l.slots(w.Claims)...)}
-	holds := count(len(w.Claims), "claim")
+	found := Finding{Subject: events.WorkerEntity(w.ID), Since: v.since, Positions: l.estate(w)}
+	found.Evidence = slices.Concat([]string{v.why}, l.slots(w.Claims), l.permits(w.Permits))
 	switch v.life {
 	case alive:
 		return nil
 	case gone:
 		found.Code, found.Severity = WorkerGone, Critical
-		found.Text = fmt.Sprintf("%s is gone and still holds %s", l.Names.Entity(subject), holds)
-		if l.Batch != "" {
-			found.Next = append(found.Next, "foundling run --resume "+shellWord(l.Batch))
-		}
+		found.Text = fmt.Sprintf("%s is gone and still holds %s", l.worker(w.ID), holds(w))
+		found.Evidence = append(found.Evidence, l.swept()...)
+		found.Next = append(found.Next, l.giveBack())
 	case silent:
 		found.Code, found.Severity = WorkerSilent, Warning
-		found.Text = fmt.Sprintf("%s holds %s and has not been heard of for %s", l.Names.Entity(subject), holds, Span(l.age(v.since)))
+		found.Text = fmt.Sprintf("%s holds %s and has not been heard of for %s", l.worker(w.ID), holds(w), Span(l.age(v.since)))
+		found.Next = append(found.Next, l.command("workers "+l.Names.ID(w.ID)))
 	}
-	if found.Since.IsZero() {
-		found.Since = w.Claims[0].At // nothing is known of it but what it claimed
+	if len(w.Claims) > 0 {
+		found.Next = append(found.Next, l.trace(w.Claims[0].Message))
 	}
-	found.Positions = positions(w.Claims)
-	if w.Lost.Position > 0 {
-		found.Positions = append(found.Positions, w.Lost.Position)
-		slices.Sort(found.Positions)
-	}
-	found.Next = append(found.Next, l.trace(w.Claims[0].Message))
-	return []Finding{found}
+	return []Finding{found.since(w)}
 }
 
+// since fills in when it began where nothing is known of the worker but what it took.
+func (f Finding) since(w projections.Worker) Finding {
+	switch {
+	case !f.Since.IsZero():
+	case len(w.Claims) > 0:
+		f.Since = w.Claims[0].At
+	case len(w.Permits) > 0:
+		f.Since = w.Permits[0].At
+	}
+	return f
+}
+
+// holds is what a worker holds, in words.
+func holds(w projections.Worker) string {
+	var parts []string
+	if n := len(w.Claims); n > 0 {
+		parts = append(parts, count(n, "claim"))
+	}
+	if n := len(w.Permits); n > 0 {
+		parts = append(parts, count(n, "permit"))
+	}
+	return joined(parts...)
+}
+
+// estate is the events that show what a worker holds, and that it was lost.
+func (l *look) estate(w projections.Worker) []int64 {
+	marks := positions(w.Claims)
+	for _, p := range w.Permits[:min(len(w.Permits), shown)] {
+		marks = append(marks, p.Position)
+	}
+	if w.Lost.Position > 0 {
+		marks = append(marks, w.Lost.Position)
+	}
+	slices.Sort(marks)
+	return marks
+}
+
+// giveBack is the command that gives back what the dead hold.
+func (l *look) giveBack() string {
+	if l.Batch != "" {
+		return "foundling run --resume " + shellWord(l.Batch)
+	}
+	return l.command("sweep --dry-run")
+}
+
+// gap is the finding about heartbeats that did not come for a while. Where that was longer than the worker's fence, it ended its handlers'
+// contexts by itself meanwhile.
 func (l *look) gap(w projections.Worker) Finding {
 	subject := events.WorkerEntity(w.ID)
-	return Finding{
+	found := Finding{
 		Code: WorkerGap, Severity: Info, Subject: subject, Since: w.Gap.FromAt, Positions: []int64{w.Gap.Position},
 		Text: fmt.Sprintf("%s was not heard of for %s, until %s",
 			l.Names.Entity(subject), Span(w.Gap.ToAt.Sub(w.Gap.FromAt)), l.ago(w.Gap.ToAt)),
@@ -128,6 +170,13 @@ func (l *look) gap(w projections.Worker) Finding {
 			fmt.Sprintf("%s since it started %s", count(w.Gaps, "gap"), l.ago(w.Started.At)),
 		},
 	}
+	if w.FenceAfter > 0 && w.Gap.ToAt.Sub(w.Gap.FromAt) >= w.FenceAfter {
+		found.Code, found.Severity = WorkerFenced, Warning
+		found.Text += ", and ended its handlers' contexts by itself"
+		found.Evidence = append(found.Evidence, fmt.Sprintf("it does so %s after its last heartbeat that came through", Span(w.FenceAfter)))
+		found.Next = []string{l.command("workers " + l.Names.ID(w.ID))}
+	}
+	return found
 }
 
 // slots is a line for each claim, the oldest first.

@@ -15,11 +15,12 @@ import (
 	"github.com/foundling-go/foundling/store"
 )
 
-// damaged is a store whose log and rows are altered behind the checksums, as an engine with a fault would.
+// damaged is a store whose log, rows and permits are altered behind the checksums, as an engine with a fault would.
 type damaged struct {
 	store.Store
-	log  func([]events.Recorded) []events.Recorded
-	rows func([]store.Row) []store.Row
+	log     func([]events.Recorded) []events.Recorded
+	rows    func([]store.Row) []store.Row
+	permits func([]store.Permit) []store.Permit
 }
 
 // Read implements store.Store over the altered log.
@@ -59,6 +60,25 @@ func (d damaged) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Ro
 		}
 		for _, row := range list {
 			if (f.Kind == events.KindNone || f.Kind == row.Entity.Kind) && !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Permits implements store.Store over the altered permits.
+func (d damaged) Permits(ctx context.Context, f store.PermitFilter) iter.Seq2[store.Permit, error] {
+	return func(yield func(store.Permit, error) bool) {
+		list, err := collect(d.Store.Permits(ctx, f))
+		if err != nil {
+			yield(store.Permit{}, err)
+			return
+		}
+		if d.permits != nil {
+			list = d.permits(list)
+		}
+		for _, p := range list {
+			if !yield(p, nil) {
 				return
 			}
 		}
@@ -133,8 +153,10 @@ func rowsOf(t *testing.T, s store.Store) []store.Row {
 	return list
 }
 
-// alone reports whether an event is the only one of its commit and moves nothing, so that nothing tells that it is gone.
-func alone(r events.Recorded) bool { return r.Version == 0 && r.Commit.Count == 1 }
+// alone reports whether an event is the only one of its commit and leaves nothing but itself, so that nothing tells that it is gone.
+func alone(r events.Recorded) bool {
+	return r.Commit.Count == 1 && (r.Version == 0 || r.Entity.Kind == events.KindSweep)
+}
 
 // without is the log without the event at an index.
 func without(i int) func([]events.Recorded) []events.Recorded {

@@ -9,15 +9,28 @@ import (
 )
 
 // law says what is wrong with an event that the table allows; empty where nothing is.
-func (v *verifier) law(r events.Recorded, before, after fsm.Value) string {
-	m, ok := before.(*fsm.Message)
-	if !ok {
-		return ""
+func (v *verifier) law(r events.Recorded, h *held, after fsm.Value) string {
+	switch before := h.value.(type) {
+	case *fsm.Message:
+		return v.messageLaw(r, before, after.(*fsm.Message))
+	case *fsm.Lock:
+		return v.lockLaw(r, h, after.(*fsm.Lock))
+	case *fsm.Leader:
+		return leaderLaw(r, before)
 	}
+	return ""
+}
+
+func (v *verifier) messageLaw(r events.Recorded, m, after *fsm.Message) string {
 	var token events.Token // of the claim that the event ends
 	switch e := r.Event.(type) {
 	case *events.MessageClaimed:
-		return v.claim(r, e, after.(*fsm.Message))
+		if wrong := v.claim(r, e, after); wrong != "" {
+			return wrong
+		}
+		return v.took(r, e, after)
+	case *events.MessageBlocked, *events.MessageUnblocked, *events.MessageDiscarded:
+		return v.waiting(r, m)
 	case *events.MessageCounted:
 		if m.Counted {
 			return "its claim counts already"
@@ -43,18 +56,46 @@ func (v *verifier) law(r events.Recorded, before, after fsm.Value) string {
 	return ""
 }
 
-// refused checks a refusal, which moves nothing (law 5): it says what state it met.
-func (v *verifier) refused(r events.Recorded) {
-	state := r.To
+// leaderLaw says what is wrong with an event of a leadership: terms rise, and only who leads resigns or is lost.
+func leaderLaw(r events.Recorded, l *fsm.Leader) string {
+	var worker events.ID
+	var term int
+	switch e := r.Event.(type) {
+	case *events.LeaderElected:
+		if e.Term <= l.Term {
+			return fmt.Sprintf("its term is %d, an earlier one was %d", e.Term, l.Term)
+		}
+		return ""
+	case *events.LeaderResigned:
+		worker, term = e.Worker, e.Term
+	case *events.LeaderLost:
+		worker, term = e.Worker, e.Term
+	}
+	if worker != l.Worker || term != l.Term {
+		return fmt.Sprintf("worker %s under term %d is recorded, %s led under %d", worker, term, l.Worker, l.Term)
+	}
+	return ""
+}
+
+// refused checks a refusal, which moves nothing (law 5): it says what state it met. A lock may rest, anything else has ended or never was.
+func (v *verifier) refused(r events.Recorded, known *held) {
 	h := v.held[r.Entity]
-	if h != nil {
-		_, state = h.value.At()
+	version, state := known.value.At()
+	unknown := version == 0
+	if h == nil && !r.Entity.Kind.Rests() {
+		state = r.To
+		unknown = r.To == events.Absent || open(&fsm.Message{State: r.To}) || !v.ended.maybe(r.Entity)
 	}
 	switch {
-	case r.From != r.To || r.To != state:
+	case r.From != r.To || r.To != state && !unknown:
 		v.fault(r, "%s from %s to %s is recorded, it was %s", r.Event.Type(), r.From, r.To, state)
-	case h == nil && (r.To == events.Absent || open(&fsm.Message{State: r.To}) || !v.ended.maybe(r.Entity)):
+	case unknown:
 		v.fault(r, "%s is recorded of what was %s, and the log does not know it", r.Event.Type(), r.To)
+	}
+	if e, ok := r.Event.(*events.LockRefused); ok {
+		if p := v.permits[store.PermitKey{Lock: r.Entity.Name, Token: e.Sent}]; p != nil && p.Worker == e.Sender {
+			v.fault(r, "%s: permit %d is out, and is the sender's", r.Event.Type(), e.Sent)
+		}
 	}
 }
 
@@ -98,7 +139,7 @@ func (v *verifier) key(before, after fsm.Value) string {
 		return ""
 	}
 	if !m.Open() {
-		v.free(before)
+		v.letGo(before)
 		return ""
 	}
 	key := store.Key{Topic: m.Topic, Name: m.Key}
@@ -109,8 +150,8 @@ func (v *verifier) key(before, after fsm.Value) string {
 	return ""
 }
 
-// free lets go of the key that a message has.
-func (v *verifier) free(value fsm.Value) {
+// letGo lets go of the key that a message has.
+func (v *verifier) letGo(value fsm.Value) {
 	if m, ok := value.(*fsm.Message); ok {
 		if key := (store.Key{Topic: m.Topic, Name: m.Key}); v.keys[key] == m.ID {
 			delete(v.keys, key)

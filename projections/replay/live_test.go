@@ -7,23 +7,38 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/projections/internal/history"
 	"github.com/foundling-go/foundling/projections/replay"
 	"github.com/foundling-go/foundling/store"
 )
 
-// moving is a store at which something happens whenever its rows are read.
+// moving is a store at which something happens whenever its rows or its permits are read.
 type moving struct {
 	store.Store
-	rows func(store.RowFilter) error
+	rows    func(store.RowFilter) error
+	permits func() error
+}
+
+// Permits implements store.Store.
+func (m moving) Permits(ctx context.Context, f store.PermitFilter) iter.Seq2[store.Permit, error] {
+	if m.permits != nil {
+		if err := m.permits(); err != nil {
+			return func(yield func(store.Permit, error) bool) { yield(store.Permit{}, err) }
+		}
+	}
+	return m.Store.Permits(ctx, f)
 }
 
 // Rows implements store.Store.
 func (m moving) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Row, error] {
-	if err := m.rows(f); err != nil {
-		return func(yield func(store.Row, error) bool) { yield(store.Row{}, err) }
+	if m.rows != nil {
+		if err := m.rows(f); err != nil {
+			return func(yield func(store.Row, error) bool) { yield(store.Row{}, err) }
+		}
 	}
 	return m.Store.Rows(ctx, f)
 }
@@ -37,7 +52,7 @@ func TestVerifyOfALiveStore(t *testing.T) {
 				return nil // the running counts find it at rest
 			}
 			return h.Busy(150)
-		}}
+		}, func() error { return h.Busy(150) }}
 		report := verify(t, live, replay.Options{Payloads: true})
 		if !report.Clean() || len(report.Unchecked) > 0 {
 			t.Errorf("unchecked %q, violations:\n%s", report.Unchecked, texts(report))
@@ -53,7 +68,7 @@ func TestVerifyFindsDamageInRowsThatMove(t *testing.T) {
 	h := busy(t, 8, 150)
 	tried := 0
 	altered := damaged{
-		Store: moving{h.Store, func(store.RowFilter) error { return h.Busy(50) }},
+		Store: moving{Store: h.Store, rows: func(store.RowFilter) error { return h.Busy(50) }},
 		rows: func(list []store.Row) []store.Row {
 			for i := range list {
 				list[i].Fields = []byte("{}")
@@ -68,10 +83,64 @@ func TestVerifyFindsDamageInRowsThatMove(t *testing.T) {
 	}
 }
 
+// Permits that have moved since the log was read are no excuse for what they hold.
+func TestVerifyFindsDamageInPermitsThatMove(t *testing.T) {
+	h := busy(t, 20, 50)
+	tried := 0
+	altered := damaged{
+		Store: moving{Store: h.Store, permits: func() error { return h.Busy(100) }},
+		permits: func(list []store.Permit) []store.Permit {
+			for i := range list {
+				list[i].AcquiredAt = list[i].AcquiredAt.Add(time.Hour)
+			}
+			tried = len(list)
+			return list
+		},
+	}
+	report := verify(t, altered, replay.Options{})
+	if got := strings.Count(texts(report), "acquired: "); got != tried || tried == 0 {
+		t.Errorf("%d of %d permits were found:\n%s", got, tried, texts(report))
+	}
+}
+
+// A permit that came back and another that was taken since the log was read are told where the store does not say so.
+func TestVerifyFindsPermitsThatStayWhereTheyWere(t *testing.T) {
+	h := history.New(func(int) int { return 0 })
+	worker := h.ID()
+	old, err := h.Acquire(worker, "gate", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before []store.Permit
+	altered := damaged{
+		Store: moving{Store: h.Store, permits: func() error {
+			if before, err = collect(h.Store.Permits(t.Context(), store.PermitFilter{})); err != nil {
+				return err
+			}
+			if err := h.Unlock(worker, old.PermitKey); err != nil {
+				return err
+			}
+			_, err := h.Acquire(worker, "press", 0)
+			return err
+		}},
+	}
+	if report := verify(t, altered, replay.Options{}); !report.Clean() {
+		t.Errorf("violations:\n%s", texts(report))
+	}
+	altered.Store = h.Store
+	altered.permits = func([]store.Permit) []store.Permit { return before } // as they were
+	report := verify(t, altered, replay.Options{})
+	found(t, report, replay.Violation{Entity: events.LockEntity("gate"), Position: 0, Detail: "permit 1: it is kept, and the log has it not out"})
+	found(t, report, replay.Violation{Entity: events.LockEntity("press"), Version: 1, Detail: "and is not kept"})
+	if len(report.Violations) != 2 {
+		t.Errorf("violations:\n%s", texts(report))
+	}
+}
+
 // A store that never rests has its running counts unchecked, and the report says so.
 func TestVerifyAdmitsWhatItCouldNotCheck(t *testing.T) {
 	h := busy(t, 9, 50)
-	report := verify(t, moving{h.Store, func(store.RowFilter) error {
+	report := verify(t, moving{Store: h.Store, rows: func(store.RowFilter) error {
 		_, err := h.Enqueue("mail", 1, fsm.EnqueueMessage{})
 		return err
 	}}, replay.Options{})
@@ -122,7 +191,7 @@ func (f failing) Read(ctx context.Context, after store.Cursor, filter store.Filt
 }
 
 func TestVerifyStopsAtDamageAndAtErrors(t *testing.T) {
-	h := busy(t, 11, 50)
+	h := busy(t, 11, 150)
 	bad := &events.Corrupt{Entity: events.TopicEntity("mail"), Version: 3, Position: 21, Detail: "checksum 00000001 is stored"}
 	report := verify(t, failing{h.Store, 20, bad}, replay.Options{})
 	found(t, report, replay.Violation{Entity: bad.Entity, Version: 3, Position: 21, Detail: bad.Detail})

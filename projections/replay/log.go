@@ -23,38 +23,41 @@ func (v *verifier) event(ctx context.Context, r events.Recorded) error {
 	if v.broken[r.Entity] {
 		return nil
 	}
-	before, err := v.value(r.Entity)
-	if err != nil {
-		v.breaks(r, nil, err.Error())
+	if _, err := fsm.LifecycleOf(r.Entity.Kind); err != nil {
+		v.breaks(r, nil, fmt.Sprintf("%s: %v", r.Entity, err))
 		return nil
 	}
-	after, err := fsm.Apply(before, r)
+	h, err := v.known(ctx, r.Entity, r.Position)
 	if err != nil {
-		v.breaks(r, before, v.explain(r, before, err))
+		return err
+	}
+	after, err := fsm.Apply(h.value, r)
+	if err != nil {
+		v.breaks(r, h.value, v.explain(r, h.value, err))
 		return nil
 	}
 	if !r.Event.Type().Moves() {
-		v.refused(r)
+		v.refused(r, h)
 		return nil
 	}
-	if version, _ := before.At(); version == 0 {
+	if version, _ := h.value.At(); version == 0 {
 		if again, err := v.again(ctx, r); err != nil {
 			return err
 		} else if again {
-			v.breaks(r, before, fmt.Sprintf("%s: it begins again after it has ended", r.Event.Type()))
+			v.breaks(r, h.value, fmt.Sprintf("%s: it begins again after it has ended", r.Event.Type()))
 			return nil
 		}
 		v.report.Entities++
 	}
-	wrong := v.law(r, before, after)
+	wrong := v.law(r, h, after)
 	if wrong == "" {
-		wrong = v.key(before, after)
+		wrong = v.key(h.value, after)
 	}
 	if wrong != "" {
 		v.breaks(r, after, fmt.Sprintf("%s: %s", r.Event.Type(), wrong))
 		return nil
 	}
-	v.keep(r, before, after)
+	v.keep(r, h, after)
 	return nil
 }
 
@@ -92,12 +95,36 @@ func (v *verifier) incomplete() {
 	clear(v.commits)
 }
 
-// value is the entity as the log has left it.
-func (v *verifier) value(entity events.Entity) (fsm.Value, error) {
+// known is an entity as its events before a position have left it. One whose kind has no machine in this version is an error.
+func (v *verifier) known(ctx context.Context, entity events.Entity, before int64) (*held, error) {
 	if h := v.held[entity]; h != nil {
-		return h.value, nil
+		return h, nil
 	}
-	return fsm.NewValue(entity)
+	if entity.Kind.Rests() {
+		return v.wake(ctx, entity, before)
+	}
+	if entity.Kind == events.KindSweep && v.ended.maybe(entity) {
+		return v.swept(ctx, entity, before)
+	}
+	value, err := fsm.NewValue(entity)
+	return &held{value: value}, err
+}
+
+// swept is a sweep as its first event has left it. Nobody keeps it, and one more may follow: it acted on proof, and was refused the rest.
+func (v *verifier) swept(ctx context.Context, entity events.Entity, before int64) (*held, error) {
+	value, err := fsm.NewValue(entity)
+	if err != nil {
+		return nil, err
+	}
+	for r, err := range v.store.Read(ctx, "", store.Filter{Entity: entity, Limit: 1}) {
+		if err != nil && !v.damage(err) {
+			return nil, err
+		}
+		if after, err := fsm.Apply(value, r); err == nil && r.Position < before {
+			value = after
+		}
+	}
+	return &held{value: value}, nil
 }
 
 // again reports whether an entity that begins with this event has begun before.
@@ -114,21 +141,27 @@ func (v *verifier) again(ctx context.Context, r events.Recorded) (bool, error) {
 	return false, nil
 }
 
-// keep remembers what is open after an event, and what counts towards its topic's limit.
-func (v *verifier) keep(r events.Recorded, before, after fsm.Value) {
-	entity := after.Entity()
-	if open(after) {
-		if h := v.held[entity]; h != nil {
-			h.value, h.position = after, r.Position
-		} else {
-			v.held[entity] = &held{value: after, position: r.Position}
-		}
-	} else {
-		delete(v.held, entity)
-		v.ended.add(entity)
-	}
-	if m, ok := after.(*fsm.Message); ok {
+// keep remembers what is open after an event, who holds permits, and what counts towards its topic's limit.
+func (v *verifier) keep(r events.Recorded, h *held, after fsm.Value) {
+	before := h.value
+	h.value, h.position = after, r.Position
+	switch m := after.(type) {
+	case *fsm.Message:
 		v.counted[m.Topic] += slot(after) - slot(before)
+		if claimed := before.(*fsm.Message); claimed.LockToken != 0 && m.LockToken == 0 {
+			v.settles(r, claimed)
+		}
+	case *fsm.Lock:
+		v.keepPermit(r, h)
+	}
+	if open(after) {
+		v.held[r.Entity] = h
+		return
+	}
+	delete(v.held, r.Entity)
+	v.ended.add(r.Entity)
+	if r.Entity.Kind.Rests() {
+		v.resting.put(r.Entity, r.Version, h.token)
 	}
 }
 
@@ -164,17 +197,20 @@ func (v *verifier) fault(r events.Recorded, format string, args ...any) {
 	v.violate(Violation{r.Entity, r.Version, r.Position, fmt.Sprintf(format, args...)})
 }
 
-// breaks lists a violation at an event after which nothing more is believed of its entity, nor of the running count of its topic.
+// breaks lists a violation at an event after which nothing more is believed of its entity, nor of a lock's permits, nor of the running count
+// of a message's topic.
 func (v *verifier) breaks(r events.Recorded, known fsm.Value, detail string) {
 	v.fault(r, "%s", detail)
 	v.broken[r.Entity] = true
 	if h := v.held[r.Entity]; h != nil {
-		v.free(h.value)
+		v.letGo(h.value)
 	}
 	delete(v.held, r.Entity)
 	switch r.Entity.Kind {
 	case events.KindTopic:
 		v.doubtful[r.Entity.Name] = true
+	case events.KindLock:
+		v.distrust(r.Entity)
 	case events.KindMessage:
 		topic := ""
 		if m, ok := known.(*fsm.Message); ok {

@@ -1,11 +1,15 @@
 package replay
 
 import (
+	"context"
+	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/projections/internal/history"
+	"github.com/foundling-go/foundling/store"
 )
 
 // What has ended leaves the maps: the memory of a verification does not grow with history.
@@ -20,7 +24,7 @@ func TestVerifierHoldsOnlyWhatIsOpen(t *testing.T) {
 		if _, err := h.Claim(worker, "mail", 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Settle(worker, ids[0], fsm.CompleteMessage{Token: 2}); err != nil {
+		if err := h.Settle(worker, fsm.Settlement{ID: ids[0], Command: fsm.CompleteMessage{Token: 2}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,6 +34,98 @@ func TestVerifierHoldsOnlyWhatIsOpen(t *testing.T) {
 	}
 	if v.report.Entities != 301 || len(v.held) != 1 || len(v.commits) != 0 || len(v.counted) != 1 {
 		t.Errorf("after %d entities %d are held, %d commits, %d counts", v.report.Entities, len(v.held), len(v.commits), len(v.counted))
+	}
+}
+
+// A lock for every customer, each free again: none of them is held.
+func TestVerifierForgetsFreeLocks(t *testing.T) {
+	h := history.New(func(int) int { return 0 })
+	worker := h.ID()
+	for n := range 300 {
+		use(t, h, worker, fmt.Sprintf("customer-%d", n))
+	}
+	v := newVerifier(h.Store, Options{})
+	if err := v.verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !v.report.Clean() || v.report.Entities != 300 || len(v.held)+len(v.permits)+len(v.broken) != 0 {
+		t.Errorf("after %d entities %d are held and %d permits are out: %v", v.report.Entities, len(v.held), len(v.permits), v.report.Violations)
+	}
+}
+
+// use takes a lock and gives it back.
+func use(t *testing.T, h *history.History, worker events.ID, lock string) {
+	t.Helper()
+	permit, err := h.Acquire(worker, lock, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Unlock(worker, permit.PermitKey); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// More free locks than there is room for: where the log has to tell, it tells the same, and a lock that is not what it was is found.
+func TestVerifierReadsAFreeLockThatItForgot(t *testing.T) {
+	h := history.New(func(int) int { return 0 })
+	worker := h.ID()
+	for range 3 {
+		for n := range 3 * restWays {
+			use(t, h, worker, fmt.Sprintf("customer-%d", n))
+		}
+	}
+	verified := func(s store.Store) []Violation {
+		v := newVerifier(s, Options{})
+		v.resting = newResting(1)
+		if err := v.verify(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return v.report.Violations
+	}
+	if got := verified(h.Store); len(got) > 0 {
+		t.Errorf("violations %v", got)
+	}
+	// Its second use is gone, both commits of it.
+	lost := events.LockEntity("customer-5")
+	got := verified(without{h.Store, func(r events.Recorded) bool { return r.Entity == lost && (r.Version == 3 || r.Version == 4) }})
+	if len(got) != 1 || got[0].Entity != lost || got[0].Version != 5 {
+		t.Errorf("violations %v, want one of %s version 5", got, lost)
+	}
+}
+
+// without is a store that has lost events.
+type without struct {
+	store.Store
+	lost func(events.Recorded) bool
+}
+
+// Read implements store.Store.
+func (w without) Read(ctx context.Context, after store.Cursor, f store.Filter) iter.Seq2[events.Recorded, error] {
+	return func(yield func(events.Recorded, error) bool) {
+		for r, err := range w.Store.Read(ctx, after, f) {
+			if (err != nil || !w.lost(r)) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// A lock in frequent use keeps its place, however many others are used in between one by one.
+func TestRestingKeepsWhoIsUsed(t *testing.T) {
+	r := newResting(1)
+	hot := events.LockEntity("hot")
+	for n := range 100 {
+		r.put(hot, n+1, events.Token(n))
+		for i := range restWays - 1 {
+			r.put(events.LockEntity(fmt.Sprintf("cold-%d-%d", n, i)), 1, 1)
+		}
+		if got, ok := r.get(hot); !ok || got.version != n+1 || got.token != events.Token(n) {
+			t.Fatalf("after %d uses the place is %+v, %t", n+1, got, ok)
+		}
+	}
+	r.put(events.LockEntity("one too many"), 1, 1)
+	if got, ok := r.get(hot); ok {
+		t.Errorf("it is still known: %+v", got)
 	}
 }
 

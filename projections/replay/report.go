@@ -32,13 +32,14 @@ type Report struct {
 	Commits    int
 	Entities   int
 	Rows       int          // compared with the log
+	Permits    int          // compared with the log
 	Head       store.Cursor // the log was checked at least up to here
 	Violations []Violation  // in the order in which they were found; empty is clean, for what was checked
 	Unchecked  []string     // what could not be checked, and why; empty where all of it was
 }
 
 // OutOfReach is what no verification checks, since no store can list it, in words to show beside a report.
-const OutOfReach = "the store's own tables of taken keys, of commit ids and of places in the queue, and payloads of messages that have ended"
+const OutOfReach = "the store's own tables of taken keys, of commit ids, of heartbeats, of leases and of places in the queue, and payloads of messages that have ended"
 
 // Clean reports whether nothing was found.
 func (r Report) Clean() bool { return len(r.Violations) == 0 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -91,12 +92,24 @@ func (v *verifier) row(ctx context.Context, row store.Row) error {
 
 // settle compares a row that is not at the version that the log had when it was read, with the entity's own events up to the row's.
 func (v *verifier) settle(ctx context.Context, row store.Row) error {
-	value, err := fsm.NewValue(row.Entity)
-	if err != nil {
-		v.wrong(row, "%v", err)
+	if _, err := fsm.LifecycleOf(row.Entity.Kind); err != nil {
+		v.wrong(row, "a row is kept of a %v", err)
 		return nil
 	}
-	for r, err := range v.store.Read(ctx, "", store.Filter{Entity: row.Entity}) {
+	h, err := v.known(ctx, row.Entity, v.last+1)
+	if err != nil {
+		return v.told(err)
+	}
+	value, list := h.value, v.newer(ctx, row.Entity)
+	version, _ := value.At()
+	if version > row.Version {
+		v.wrong(row, "the row is behind the log, which has version %d at position %d", version, h.position)
+		return nil
+	}
+	if version == 0 { // it has ended, or the log does not know it
+		list = v.store.Read(ctx, "", store.Filter{Entity: row.Entity})
+	}
+	for r, err := range list {
 		if err == nil && r.Version > row.Version {
 			if r.Position <= v.last {
 				v.wrong(row, "the row is behind the log, which has version %d at position %d", r.Version, r.Position)
@@ -107,11 +120,8 @@ func (v *verifier) settle(ctx context.Context, row store.Row) error {
 		if err == nil {
 			value, err = fsm.Apply(value, r)
 		}
-		if v.damage(err) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return v.told(err)
 		}
 	}
 	switch version, state := value.At(); {
@@ -129,17 +139,33 @@ func (v *verifier) settle(ctx context.Context, row store.Row) error {
 
 // missing settles an entity that has no row although the log had it open when it was read.
 func (v *verifier) missing(ctx context.Context, entity events.Entity) error {
-	value, err := Fold(ctx, v.store, entity)
-	if v.damage(err) {
-		return nil
-	}
-	if err != nil {
-		return err
+	value := v.held[entity].value
+	for r, err := range v.newer(ctx, entity) {
+		if err == nil {
+			value, err = fsm.Apply(value, r)
+		}
+		if err != nil {
+			return v.told(err)
+		}
 	}
 	if version, state := value.At(); open(value) {
 		v.violate(Violation{entity, version, v.behind(entity), fmt.Sprintf("it is %s and has no row", state)})
 	}
 	return nil
+}
+
+// newer is the events of an entity since the log was read.
+func (v *verifier) newer(ctx context.Context, entity events.Entity) iter.Seq2[events.Recorded, error] {
+	return func(yield func(events.Recorded, error) bool) {
+		for r, err := range v.store.Read(ctx, v.report.Head, store.Filter{Entity: entity}) {
+			if err == nil && r.Position <= v.last {
+				continue // it came after the head was asked for, and was read with what was before
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
 }
 
 // compare tells in which columns a row differs from what the log leads to. The running count of a topic has no version and is compared
@@ -155,6 +181,9 @@ func (v *verifier) compare(row store.Row, value fsm.Value) {
 		{"worker", row.Worker.String(), want.Worker.String()},
 		{"claimed", instant(row.ClaimedAt), instant(want.ClaimedAt)},
 		{"counted", strconv.FormatBool(row.Counted), strconv.FormatBool(want.Counted)},
+		{"lock", row.Lock, want.Lock},
+		{"lock token", fmt.Sprint(row.LockToken), fmt.Sprint(want.LockToken)},
+		{"waiting", fmt.Sprint(row.Waiting), fmt.Sprint(want.Waiting)},
 		{"fields", string(row.Fields), string(want.Fields)},
 	} {
 		if column.stored != column.log {
@@ -235,7 +264,7 @@ func (v *verifier) compareCounts(topics []store.Row) {
 		name := row.Entity.Name
 		switch {
 		case v.doubtful[name] || v.allDoubtful:
-			v.report.Unchecked = append(v.report.Unchecked, fmt.Sprintf("the running count of topic %q: a message of it is broken", name))
+			v.report.Unchecked = append(v.report.Unchecked, fmt.Sprintf("the running count of topic %q, and who of it waits for locks: a message of it is broken", name))
 		case row.Running != v.counted[name]:
 			v.wrong(row, "running: %d is stored, %d claims of it count", row.Running, v.counted[name])
 		}

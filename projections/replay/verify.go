@@ -20,16 +20,22 @@ const told = 1000
 // Verify checks that the log obeys the laws and that it equals the stored state, on a store that may be at work meanwhile.
 //
 // Of the log: positions rise, commits are whole, every entity's versions follow each other by transitions of its table, what has ended
-// does not begin again, a key is that of one open message, a claim's token and attempt are the next, it fits into its topic's limit and records the true running count,
-// and only the open claim is ended. Of the state: every row is what its events lead to, column by column; every open entity has one and
-// nothing else has; every running count is the number of open claims that count.
+// does not begin again, a key is that of one open message, a claim's token and attempt are the next, it fits into its topic's limit and
+// records the true running count, and only the open claim is ended. A permit's token is above those of its lock before, no more are out
+// than the lock has, none ends twice, a claim has taken its message's permit in its own commit, and it comes back when the claim's worker
+// ends the claim. Who was blocked found the lock taken, who was unblocked found it free, and at the end nobody is blocked by a free lock
+// while nobody of the topic was sent to try.
 //
-// What happens between the reading of the log and that of a row is settled by the entity's own events up to the row's version. The
-// running counts have no version: they are compared while nothing moves, else the report says that they were not.
+// Of the state: every row is what its events lead to, column by column; every open entity has one and nothing else has; the permits that
+// are kept are those that are out; every running count is the number of open claims that count.
 //
-// It keeps the open entities in memory, and 4 MiB for those that have ended, and holds nothing in the store. What it can never check is
-// OutOfReach. That an event is missing which moved nothing and was alone in its commit (a refusal) only the engine can notice, by a gap
-// in its positions.
+// What happens between the reading of the log and that of a row is settled by the entity's own events up to the row's version, and of a
+// permit by its lock's events since. Who waits for what is judged by the log alone. The running counts have no version: they are compared
+// while nothing moves, else the report says that they were not.
+//
+// It keeps the open entities and permits in memory, and 7 MiB for those that have ended and for free locks, and holds nothing in the
+// store. What it can never check is OutOfReach. That an event is missing which was alone in its commit and left nothing but itself (a
+// refusal, a sweep) only the engine can notice, by a gap in its positions.
 //
 // Damage is a violation in the report. An error says that the store could not be read to its end; the report is then what was found
 // until there.
@@ -57,6 +63,8 @@ type verifier struct {
 	seen        int64 // up to where earlier rounds have read the log
 	held        map[events.Entity]*held
 	ended       ended                      // what was held
+	resting     resting                    // what was held and will go on
+	permits     map[store.PermitKey]*out   // those that are out
 	counted     map[string]int             // open claims that count, by topic
 	keys        map[store.Key]events.ID    // who has a key, as long as it is open
 	commits     map[store.CommitID]partial // those of which not all events have come yet
@@ -70,6 +78,8 @@ type held struct {
 	value    fsm.Value
 	position int64 // of the last event that moved it
 	rowed    bool  // its row was seen
+
+	token events.Token // of a lock: the newest of its permits
 }
 
 // partial is a commit of which events are still to come.
@@ -84,7 +94,8 @@ func newVerifier(s store.Store, o Options) *verifier {
 	}
 	return &verifier{
 		store: s, options: o, seen: math.MinInt64,
-		held: map[events.Entity]*held{}, ended: newEnded(), counted: map[string]int{}, keys: map[store.Key]events.ID{}, commits: map[store.CommitID]partial{},
+		held: map[events.Entity]*held{}, ended: newEnded(), resting: newResting(restSets), permits: map[store.PermitKey]*out{},
+		counted: map[string]int{}, keys: map[store.Key]events.ID{}, commits: map[store.CommitID]partial{},
 		broken: map[events.Entity]bool{}, doubtful: map[string]bool{},
 	}
 }
@@ -93,10 +104,14 @@ func (v *verifier) verify(ctx context.Context) error {
 	if err := v.follow(ctx); err != nil || v.over {
 		return err
 	}
-	if err := v.rows(ctx); err != nil || v.over {
-		return err
+	for _, compare := range []func(context.Context) error{v.rows, v.permitRows, v.counts} {
+		if err := compare(ctx); err != nil || v.over {
+			return err
+		}
 	}
-	return v.counts(ctx)
+	v.unsettled()
+	v.idle()
+	return nil
 }
 
 // follow checks the log from where the last round ended to its head.
@@ -129,6 +144,14 @@ func (v *verifier) damage(err error) bool {
 	}
 	v.violate(Violation{corrupt.Entity, corrupt.Version, corrupt.Position, corrupt.Detail})
 	return true
+}
+
+// told gives back an error that is not damage, which is listed.
+func (v *verifier) told(err error) error {
+	if v.damage(err) {
+		return nil
+	}
+	return err
 }
 
 // violate lists a violation, and ends the verification when the list is full.

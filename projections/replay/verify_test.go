@@ -45,8 +45,12 @@ func TestReportCountsWhatWasChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := []any{report.Events, report.Entities, report.Commits, report.Rows, report.Head, len(report.Violations), report.Unchecked}
-	want := []any{len(log), len(entities), len(commits), len(rows), head, 0, []string(nil)}
+	permits, err := collect(h.Store.Permits(t.Context(), store.PermitFilter{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{report.Events, report.Entities, report.Commits, report.Rows, report.Permits, report.Head, len(report.Violations), report.Unchecked}
+	want := []any{len(log), len(entities), len(commits), len(rows), len(permits), head, 0, []string(nil)}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("report %v, want %v", got, want)
 	}
@@ -55,7 +59,8 @@ func TestReportCountsWhatWasChecked(t *testing.T) {
 	}
 }
 
-// Every event that is lost is found, each in turn: by its entity, its commit or its row. Only a refusal that was alone leaves no trace.
+// Every event that is lost is found, each in turn: by its entity, its commit or its row. Only a refusal
+// or a sweep that was alone leaves no trace.
 func TestVerifyFindsEveryLostEvent(t *testing.T) {
 	h := busy(t, 2, 110)
 	for i, lost := range logOf(t, h.Store) {
@@ -154,7 +159,7 @@ func complete(t *testing.T, h *history.History) events.ID {
 	if err != nil || len(rows) != 1 {
 		t.Fatalf("claim gives %d rows and %v", len(rows), err)
 	}
-	if err := h.Settle(worker, ids[0], fsm.CompleteMessage{Token: 2}); err != nil {
+	if err := h.Settle(worker, fsm.Settlement{ID: ids[0], Command: fsm.CompleteMessage{Token: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	return ids[0]
@@ -162,7 +167,7 @@ func complete(t *testing.T, h *history.History) events.ID {
 
 // Each fact that an event records is compared with what the rules lead to.
 func TestVerifyFindsAlteredEvents(t *testing.T) {
-	h := busy(t, 5, 300)
+	h := busy(t, 5, 600)
 	log := logOf(t, h.Store)
 	for name, alter := range map[string]func(*events.Recorded) bool{
 		"version": func(r *events.Recorded) bool { r.Version++; return true },
@@ -327,7 +332,7 @@ func TestVerifyFindsMissingAndExtraRows(t *testing.T) {
 		{store.Row{Entity: events.MessageEntity(events.ID{1}), Version: 1}, "the log does not know"},
 		{store.Row{Entity: events.MessageEntity(ended), Version: 3}, "a row is kept of what is completed"},
 		{store.Row{Entity: events.MessageEntity(ended), Version: 2}, "behind the log"},
-		{store.Row{Entity: events.Entity{Kind: 99, Name: "x"}, Version: 1}, "no machine for its kind"},
+		{store.Row{Entity: events.Entity{Kind: 99, Name: "x"}, Version: 1}, "no lifecycle in this version"},
 	} {
 		extra := damaged{Store: h.Store, rows: func(list []store.Row) []store.Row { return append(list, test.row) }}
 		found(t, verify(t, extra, replay.Options{}), replay.Violation{Entity: test.row.Entity, Version: test.row.Version, Detail: test.detail})

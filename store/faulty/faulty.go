@@ -216,6 +216,11 @@ func (s *Store) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Row
 	return each(s, Rows, s.inner.Rows(ctx, f))
 }
 
+// Permits implements store.Store.
+func (s *Store) Permits(ctx context.Context, f store.PermitFilter) iter.Seq2[store.Permit, error] {
+	return each(s, Permits, s.inner.Permits(ctx, f))
+}
+
 // Now implements store.Store.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return do(s, Now, func() (time.Time, error) { return s.inner.Now(ctx) })
@@ -232,6 +237,11 @@ func (s *Store) Close() error {
 
 // do is a call with one answer.
 func do[T any](s *Store, op Op, call func() (T, error)) (T, error) {
+	return face(s, op, func(Fault) (T, error) { return call() })
+}
+
+// face is do for a call that is told of its fault.
+func face[T any](s *Store, op Op, call func(Fault) (T, error)) (T, error) {
 	var none T
 	fault, err := s.begin(op)
 	if err == nil && fault == LostBefore && lasting(op) {
@@ -240,7 +250,7 @@ func do[T any](s *Store, op Op, call func() (T, error)) (T, error) {
 	if err != nil {
 		return none, err
 	}
-	answer, err := call()
+	answer, err := call(fault)
 	if fault == LostAfter && !lasting(op) {
 		fault = None
 	}
@@ -251,7 +261,7 @@ func do[T any](s *Store, op Op, call func() (T, error)) (T, error) {
 }
 
 // lasting tells the operations beside Decide that leave something behind, so that it matters when their answer is lost.
-func lasting(op Op) bool { return op == Outcome || op == Beat || op == Still }
+func lasting(op Op) bool { return op == Outcome || op == Beat || op == Still || op == Lease }
 
 // each is a call with many answers. It is counted when the caller begins to walk them.
 func each[T any](s *Store, op Op, all iter.Seq2[T, error]) iter.Seq2[T, error] {

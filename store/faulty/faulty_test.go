@@ -61,6 +61,25 @@ func put(t *testing.T, s store.Store, topic string) {
 	}
 }
 
+// hold has n permits of a lock taken.
+func hold(t *testing.T, s store.Store, n int) {
+	t.Helper()
+	call := putting("holders")
+	fn := call.Fn
+	call.Fn = func(view store.View) (store.Changes, error) {
+		changes, err := fn(view)
+		for i := range n {
+			changes.Permits = append(changes.Permits, store.PermitChange{Permit: store.Permit{
+				PermitKey: store.PermitKey{Lock: "lock", Token: events.Token(i + 1)}, Worker: uuid.New(), AcquiredAt: view.Now,
+			}})
+		}
+		return changes, err
+	}
+	if receipts, err := s.Decide(t.Context(), call); err != nil || receipts[0].Err != nil {
+		t.Fatalf("hold: %+v, %v", receipts, err)
+	}
+}
+
 func TestFaultsOfDecide(t *testing.T) {
 	for _, test := range []struct {
 		fault     faulty.Fault
@@ -120,6 +139,46 @@ func TestTwiceThrowsTheFirstResultAway(t *testing.T) {
 		t.Errorf("rows that Fn saw: (-want +got)\n%s", diff)
 	}
 	wantTopics(t, s, "there", "a")
+}
+
+func TestTwiceRunsATurnOverNoLeaseFirst(t *testing.T) {
+	leaser, ok := store.As[store.Leaser](faulty.New(memory.New(memory.Options{}), faulty.At(2, faulty.Twice)))
+	if !ok {
+		t.Fatal("the leaser is out of reach")
+	}
+	worker := uuid.New()
+	if _, err := leaser.Lease(t.Context(), "beat", taking(uuid.New())); err != nil {
+		t.Fatal(err)
+	}
+	var terms []int
+	lease, err := leaser.Lease(t.Context(), "beat", func(l store.Lease, now time.Time) store.Lease {
+		terms = append(terms, l.Term)
+		return taking(worker)(l, now)
+	})
+	if err != nil || lease.Holder != worker || lease.Term != 2 {
+		t.Errorf("lease %+v, error %v, want the second term of %s", lease, err, worker)
+	}
+	if diff := cmp.Diff([]int{0, 1}, terms); diff != "" {
+		t.Errorf("terms that the turn saw: (-want +got)\n%s", diff)
+	}
+}
+
+// Whoever lost the answer may hold the lease all the same: the next one to look knows.
+func TestLostAnswerOfALease(t *testing.T) {
+	for _, test := range []struct {
+		fault faulty.Fault
+		term  int
+	}{{faulty.Fail, 0}, {faulty.LostBefore, 0}, {faulty.StopBefore, 0}, {faulty.LostAfter, 1}, {faulty.StopAfter, 1}} {
+		inner := memory.New(memory.Options{})
+		leaser, _ := store.As[store.Leaser](faulty.New(inner, faulty.At(1, test.fault)))
+		if lease, err := leaser.Lease(t.Context(), "beat", taking(uuid.New())); err == nil || lease != (store.Lease{}) {
+			t.Errorf("%s: lease %+v, error %v", test.fault, lease, err)
+		}
+		kept, err := inner.Lease(t.Context(), "beat", func(l store.Lease, _ time.Time) store.Lease { return l })
+		if err != nil || kept.Term != test.term {
+			t.Errorf("%s: kept %+v, error %v, want term %d", test.fault, kept, err, test.term)
+		}
+	}
 }
 
 // A call that comes late finds its id given up. Where Outcome said that it was not committed, that stays so.
@@ -195,6 +254,7 @@ func TestStoppedStoreAnswersNobody(t *testing.T) {
 func everyCall(t *testing.T, s store.Store) map[faulty.Op]error {
 	ctx, all := t.Context(), map[faulty.Op]error{}
 	heart, _ := store.As[store.Heart](s)
+	leaser, _ := store.As[store.Leaser](s)
 	w := uuid.New()
 	_, all[faulty.Decide] = s.Decide(ctx, putting("x"))
 	_, _, all[faulty.Outcome] = s.Outcome(ctx, putting("x").ID)
@@ -203,19 +263,30 @@ func everyCall(t *testing.T, s store.Store) map[faulty.Op]error {
 	_, all[faulty.Beat] = heart.Beat(ctx, store.Beat{Worker: w, First: true, Interval: time.Second})
 	_, all[faulty.Beats] = heart.Beats(ctx)
 	all[faulty.Still] = heart.Still(ctx, w)
+	_, all[faulty.Lease] = leaser.Lease(ctx, "beat", taking(w))
 	for _, err := range s.Read(ctx, "", store.Filter{}) {
 		all[faulty.Read] = errors.Join(all[faulty.Read], err)
 	}
 	for _, err := range s.Rows(ctx, store.RowFilter{}) {
 		all[faulty.Rows] = errors.Join(all[faulty.Rows], err)
 	}
+	for _, err := range s.Permits(ctx, store.PermitFilter{}) {
+		all[faulty.Permits] = errors.Join(all[faulty.Permits], err)
+	}
 	return all
+}
+
+// taking is the turn by which a worker takes a lease, whoever had it.
+func taking(worker events.ID) func(store.Lease, time.Time) store.Lease {
+	return func(l store.Lease, now time.Time) store.Lease {
+		return store.Lease{Holder: worker, Term: l.Term + 1, UntilAt: now.Add(time.Second), Life: time.Second}
+	}
 }
 
 // Every call counts once, and each fault befalls what it says.
 func TestFaultsOfEveryOperation(t *testing.T) {
-	lasting := []faulty.Op{faulty.Decide, faulty.Outcome, faulty.Beat, faulty.Still}
-	pages := []faulty.Op{faulty.Read, faulty.Rows}
+	lasting := []faulty.Op{faulty.Decide, faulty.Outcome, faulty.Beat, faulty.Still, faulty.Lease}
+	pages := []faulty.Op{faulty.Read, faulty.Rows, faulty.Permits}
 	for fault, befalls := range map[faulty.Fault]func(faulty.Op) bool{
 		faulty.None:       func(faulty.Op) bool { return false },
 		faulty.Fail:       func(faulty.Op) bool { return true },
@@ -229,6 +300,7 @@ func TestFaultsOfEveryOperation(t *testing.T) {
 		inner := memory.New(memory.Options{})
 		put(t, inner, "a")
 		put(t, inner, "b")
+		hold(t, inner, 2)
 		s := faulty.New(inner, faulty.Every(1, fault))
 		all := everyCall(t, s)
 		for op, err := range all {

@@ -17,18 +17,20 @@ const (
 	Read
 	Head
 	Rows
+	Permits
 	Now
 	Beat
 	Beats
 	Still
+	Lease
 	Attest
 	Gone
 	Hint
 )
 
 var opWords = [...]string{
-	Decide: "decide", Outcome: "outcome", Read: "read", Head: "head", Rows: "rows", Now: "now",
-	Beat: "beat", Beats: "beats", Still: "still", Attest: "attest", Gone: "gone", Hint: "hint",
+	Decide: "decide", Outcome: "outcome", Read: "read", Head: "head", Rows: "rows", Permits: "permits", Now: "now",
+	Beat: "beat", Beats: "beats", Still: "still", Lease: "lease", Attest: "attest", Gone: "gone", Hint: "hint",
 }
 
 // String is the operation's word.
@@ -53,11 +55,11 @@ type Fault uint8
 const (
 	None       Fault = iota
 	Fail             // any call: an error, and nothing happened
-	LostBefore       // Decide: nothing was committed, and the caller cannot tell (store.ErrUnknown); Outcome, Beat, Still: as Fail
-	LostAfter        // Decide: it was committed, and the caller cannot tell; Outcome, Beat, Still: it was done, and the answer is an error
+	LostBefore       // Decide: nothing was committed, and the caller cannot tell (store.ErrUnknown); Outcome, Beat, Still, Lease: as Fail
+	LostAfter        // Decide: it was committed, and the caller cannot tell; Outcome, Beat, Still, Lease: it was done, and the answer is an error
 	Late             // Decide: as LostBefore, but each call reaches the store after all, once it was settled by Outcome
-	Twice            // Decide: every Fn runs twice, first over the view of an empty store; that result is thrown away
-	BreakOff         // Read, Rows: an error in mid-page, behind the first item
+	Twice            // Decide: every Fn runs twice, first over the view of an empty store; Lease: so does turn, first over a lease that nobody ever had; that result is thrown away
+	BreakOff         // Read, Rows, Permits: an error in mid-page, behind the first item
 	LoseHint         // Hint: nobody hears of it
 	StopBefore       // any call: it fails, and so does every later one, as if the process had lost its store
 	StopAfter        // the same, but the call itself has done its work

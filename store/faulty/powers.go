@@ -32,6 +32,9 @@ func (s *Store) link() store.Store {
 	if inner, ok := store.As[store.Heart](s.inner); ok {
 		next = heart{power{s, next}, inner}
 	}
+	if inner, ok := store.As[store.Leaser](s.inner); ok {
+		next = leaser{power{s, next}, inner}
+	}
 	return next
 }
 
@@ -147,4 +150,22 @@ func (h heart) Beats(ctx context.Context) ([]store.Beat, error) {
 func (h heart) Still(ctx context.Context, worker events.ID) error {
 	_, err := do(h.Store, Still, func() (struct{}, error) { return struct{}{}, h.inner.Still(ctx, worker) })
 	return err
+}
+
+type leaser struct {
+	power
+	inner store.Leaser
+}
+
+// Lease implements store.Leaser.
+func (l leaser) Lease(ctx context.Context, name string, turn func(store.Lease, time.Time) store.Lease) (store.Lease, error) {
+	return face(l.Store, Lease, func(fault Fault) (store.Lease, error) {
+		if fault != Twice {
+			return l.inner.Lease(ctx, name, turn)
+		}
+		return l.inner.Lease(ctx, name, func(lease store.Lease, now time.Time) store.Lease {
+			turn(store.Lease{}, now) // thrown away, as the contract says
+			return turn(lease, now)
+		})
+	})
 }

@@ -49,6 +49,17 @@ func (s *Store) Still(ctx context.Context, worker events.ID) error {
 	return nil
 }
 
+// Lease implements store.Leaser.
+func (s *Store) Lease(ctx context.Context, name string, turn func(store.Lease, time.Time) store.Lease) (store.Lease, error) {
+	if err := s.enter(ctx); err != nil {
+		return store.Lease{}, fmt.Errorf("memory: lease %q: %w", name, err)
+	}
+	defer s.mu.Unlock()
+	lease := turn(s.leases[name], s.now())
+	s.leases[name] = lease
+	return lease, nil
+}
+
 type watcher struct{ hints chan struct{} }
 
 // Watch implements store.Waiter. Every commit is a hint, whatever its topics.

@@ -33,9 +33,12 @@ type Store struct {
 	rows     map[events.Entity]store.Row
 	payloads map[events.ID]store.Payload
 	keys     map[store.Key]store.KeyRow
+	permits  *permits
 	beats    map[events.ID]store.Beat
-	queued   map[level]*btree.BTreeG[store.Row]         // due order
-	running  map[events.Entity]*btree.BTreeG[store.Row] // by worker and by topic, in order of their claims
+	leases   map[string]store.Lease
+	waits    map[string]map[wait]*btree.BTreeG[store.Row] // by lock, then topic
+	queued   map[level]*btree.BTreeG[store.Row]           // due order
+	running  map[events.Entity]*btree.BTreeG[store.Row]   // by worker and by topic, in order of their claims
 	watchers map[*watcher]struct{}
 }
 
@@ -63,7 +66,8 @@ func New(o Options) *Store {
 		clock: o.Clock, id: o.ID,
 		streams: map[events.Entity][]int64{}, commits: map[store.CommitID]int64{},
 		rows: map[events.Entity]store.Row{}, payloads: map[events.ID]store.Payload{}, keys: map[store.Key]store.KeyRow{},
-		beats: map[events.ID]store.Beat{}, queued: map[level]*btree.BTreeG[store.Row]{},
+		permits: newPermits(), beats: map[events.ID]store.Beat{}, leases: map[string]store.Lease{},
+		waits: map[string]map[wait]*btree.BTreeG[store.Row]{}, queued: map[level]*btree.BTreeG[store.Row]{},
 		running: map[events.Entity]*btree.BTreeG[store.Row]{}, watchers: map[*watcher]struct{}{},
 	}
 }
@@ -159,6 +163,11 @@ func (s *Store) check(changes store.Changes) error {
 			return fmt.Errorf("memory: count of topic %q: it has no row", count.Topic)
 		}
 	}
+	for _, change := range changes.Permits {
+		if _, out := s.permits.byKey[change.Permit.PermitKey]; out != change.Back {
+			return fmt.Errorf("memory: permit %d of lock %q: out is %t", change.Permit.Token, change.Permit.Lock, out)
+		}
+	}
 	return nil
 }
 
@@ -194,6 +203,9 @@ func (s *Store) keep(call store.Call, view store.View, changes store.Changes) st
 		row := s.rows[topic]
 		row.Running += count.Delta
 		s.rows[topic] = row
+	}
+	for _, change := range changes.Permits {
+		s.permits.change(change)
 	}
 	if changes.Wakes() {
 		s.hint()

@@ -97,10 +97,15 @@ func (s *Store) decode(first int64, count int) ([]events.Recorded, error) {
 	return events.DecodeCommit(*s.log[first-1].commit, stored)
 }
 
-// history is all events of one entity, each checked by itself.
+// history is all events of one entity.
 func (s *Store) history(entity events.Entity) ([]events.Recorded, error) {
-	list := make([]events.Recorded, 0, len(s.streams[entity]))
-	for _, position := range s.streams[entity] {
+	return s.decodeEach(s.streams[entity])
+}
+
+// decodeEach gives back events by their positions, each checked by itself.
+func (s *Store) decodeEach(positions []int64) ([]events.Recorded, error) {
+	list := make([]events.Recorded, 0, len(positions))
+	for _, position := range positions {
 		e := s.log[position-1]
 		commit, err := e.commit.Header()
 		if err != nil {
@@ -148,11 +153,14 @@ func (s *Store) entities(ctx context.Context, f store.RowFilter) ([]events.Entit
 		return slices.Compact(slices.SortedFunc(slices.Values(f.Entities), events.Entity.Compare)), nil
 	}
 	var list []events.Entity
-	if f.Worker != (events.ID{}) {
+	switch {
+	case f.Select != store.All:
+		list = s.selected(f)
+	case f.Worker != (events.ID{}):
 		for _, row := range take(s.running[events.WorkerEntity(f.Worker)], len(s.rows), nil) {
 			list = append(list, row.Entity)
 		}
-	} else {
+	default:
 		for entity, row := range s.rows {
 			if wanted(f, row) {
 				list = append(list, entity)

@@ -13,7 +13,8 @@ func (s *Store) view(need store.Need, now time.Time) (store.View, error) {
 	view := store.View{
 		Now: now, Rows: map[events.Entity]store.Row{}, History: map[events.Entity][]events.Recorded{},
 		Claimable: map[string][]store.Row{}, Claims: map[events.ID][]store.Row{}, Uncounted: map[string][]store.Row{},
-		Keys: map[store.Key]store.KeyRow{},
+		Keys: map[store.Key]store.KeyRow{}, Waiting: map[string][]store.Row{}, Beats: map[events.ID]store.Beat{},
+		Fence: events.Token(len(s.log) + 1), // each permit is an event at least
 	}
 	for _, entity := range need.Held {
 		if err := s.hold(&view, entity); err != nil {
@@ -28,6 +29,11 @@ func (s *Store) view(need store.Need, now time.Time) (store.View, error) {
 	for _, page := range need.Claim {
 		s.holdTopic(&view, page.Topic)
 		view.Claimable[page.Topic] = s.claimable(page, now)
+		for _, row := range view.Claimable[page.Topic] {
+			if err := s.holdLockOf(&view, row); err != nil {
+				return view, err
+			}
+		}
 	}
 	for _, page := range need.Uncounted {
 		s.holdTopic(&view, page.Topic)
@@ -35,7 +41,12 @@ func (s *Store) view(need store.Need, now time.Time) (store.View, error) {
 		view.Uncounted[page.Topic] = take(s.running[events.TopicEntity(page.Topic)], page.N, uncounted)
 	}
 	for _, holder := range need.Claims {
-		view.Claims[holder.Worker] = take(s.running[events.WorkerEntity(holder.Worker)], holder.N, nil)
+		if err := s.holdEstate(&view, holder); err != nil {
+			return view, err
+		}
+	}
+	if err := s.holdLocks(&view, need); err != nil {
+		return view, err
 	}
 	for _, key := range need.Keys {
 		if row, ok := s.keys[key]; ok {
@@ -53,9 +64,25 @@ func (s *Store) hold(view *store.View, entity events.Entity) error {
 	if len(s.streams[entity]) == 0 {
 		return nil
 	}
+	if entity.Kind.Rests() {
+		newest, err := s.newest(entity)
+		view.History[entity] = newest
+		return err
+	}
 	history, err := s.history(entity)
 	view.History[entity] = history
 	return err
+}
+
+// newest is the last event of an entity that moved it.
+func (s *Store) newest(entity events.Entity) ([]events.Recorded, error) {
+	stream := s.streams[entity]
+	for i := len(stream) - 1; i >= 0; i-- {
+		if s.log[stream[i]-1].stored.Version > 0 {
+			return s.decodeEach(stream[i : i+1])
+		}
+	}
+	return nil, nil
 }
 
 func (s *Store) holdTopic(view *store.View, topic string) {
@@ -112,20 +139,44 @@ func (s *Store) unindex(row store.Row) {
 	for _, tree := range s.places(row) {
 		tree.Delete(row)
 	}
+	s.tidy(row)
 }
 
 // places is the trees that a message's row belongs to.
 func (s *Store) places(row store.Row) []*btree.BTreeG[store.Row] {
+	var list []*btree.BTreeG[store.Row]
 	switch {
 	case !row.DueAt.IsZero():
-		return []*btree.BTreeG[store.Row]{place(s.queued, level{row.Topic, row.Priority}, s.byDue)}
+		list = append(list, place(s.queued, level{row.Topic, row.Priority}, s.byDue))
 	case row.Worker != (events.ID{}):
-		return []*btree.BTreeG[store.Row]{
+		list = append(list,
 			place(s.running, events.WorkerEntity(row.Worker), byClaim),
-			place(s.running, events.TopicEntity(row.Topic), byClaim),
-		}
+			place(s.running, events.TopicEntity(row.Topic), byClaim))
 	}
-	return nil
+	if row.Waiting != store.NotWaiting {
+		if s.waits[row.Lock] == nil {
+			s.waits[row.Lock] = map[wait]*btree.BTreeG[store.Row]{}
+		}
+		list = append(list, place(s.waits[row.Lock], wait{row.Topic, row.Waiting}, s.byPlace))
+	}
+	return list
+}
+
+// tidy drops the trees that a row left empty: there may be as many workers and locks as the store ever saw.
+func (s *Store) tidy(row store.Row) {
+	if worker := events.WorkerEntity(row.Worker); s.running[worker] != nil && s.running[worker].Len() == 0 {
+		delete(s.running, worker)
+	}
+	if row.Waiting == store.NotWaiting {
+		return
+	}
+	waits := s.waits[row.Lock]
+	if at := (wait{row.Topic, row.Waiting}); waits[at].Len() == 0 {
+		delete(waits, at)
+	}
+	if len(waits) == 0 {
+		delete(s.waits, row.Lock)
+	}
 }
 
 func place[K comparable](trees map[K]*btree.BTreeG[store.Row], key K, less func(a, b store.Row) bool) *btree.BTreeG[store.Row] {
@@ -142,8 +193,19 @@ func (s *Store) byDue(a, b store.Row) bool {
 	if c := a.DueAt.Compare(b.DueAt); c != 0 {
 		return c < 0
 	}
-	return s.streams[a.Entity][0] < s.streams[b.Entity][0]
+	return s.place(a) < s.place(b)
 }
+
+// byPlace is the order of those who wait for a lock.
+func (s *Store) byPlace(a, b store.Row) bool {
+	if a.Priority != b.Priority {
+		return a.Priority < b.Priority
+	}
+	return s.place(a) < s.place(b)
+}
+
+// place is the position of a message's first event.
+func (s *Store) place(row store.Row) int64 { return s.streams[row.Entity][0] }
 
 func byClaim(a, b store.Row) bool {
 	if c := a.ClaimedAt.Compare(b.ClaimedAt); c != 0 {

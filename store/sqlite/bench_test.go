@@ -37,6 +37,35 @@ func BenchmarkLives(b *testing.B) {
 	}
 }
 
+// BenchmarkLivesWithLocks is the same for messages that take a lock each, which is free.
+func BenchmarkLivesWithLocks(b *testing.B) {
+	for _, batch := range []int{1, 10, 100, 1000} {
+		b.Run(fmt.Sprint(batch), func(b *testing.B) {
+			s := open(b, filepath.Join(b.TempDir(), "store.db"), sqlite.Options{})
+			b.ResetTimer()
+			for done := 0; done < b.N; done += batch {
+				livesWithLocks(b, s, min(batch, b.N-done))
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
+}
+
+// livesWithLocks lets n messages live from end to end in three commits, each with a lock of its own.
+func livesWithLocks(t testing.TB, s store.Store, n int) {
+	t.Helper()
+	locks := make([]string, n)
+	for i := range locks {
+		locks[i] = fmt.Sprint("lock ", i)
+	}
+	commit(t, s, lockingEach("mail", locks))
+	rows := running(commit(t, s, claiming("mail", n)))
+	if len(rows) != n {
+		t.Fatalf("claimed %d of %d", len(rows), n)
+	}
+	commit(t, s, settling(t, worker, rows))
+}
+
 // open is a store that is closed with its test.
 func open(t testing.TB, path string, o sqlite.Options) *sqlite.Store {
 	t.Helper()

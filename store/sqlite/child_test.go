@@ -21,6 +21,7 @@ const (
 	roleAttest = "attest" // PATH ID: attests, starts a child of its own, says so, and waits for its input to end
 	roleIdle   = "idle"   // waits for its input to end
 	roleWrite  = "write"  // PATH TOPIC DURATION: enqueues flat out, and says what it counted
+	roleLock   = "lock"   // PATH: claims and settles messages with locks flat out, and says each time that it has, until it is killed
 )
 
 // playChild is the life of a child process.
@@ -43,8 +44,11 @@ func playRole(role string, args []string) error {
 		return err
 	}
 	defer s.Close()
-	if role == roleAttest {
+	switch role {
+	case roleAttest:
 		return attestAndWait(s, args[1])
+	case roleLock:
+		return lockOn(s)
 	}
 	length, err := time.ParseDuration(args[2])
 	if err != nil {
@@ -80,6 +84,33 @@ func attestAndWait(s *sqlite.Store, id string) error {
 	fmt.Println("ready")
 	_, err = io.Copy(io.Discard, os.Stdin)
 	return err
+}
+
+// lockOn lets messages live that take locks of which there are fewer, so that some are blocked, some have one and some are sent to try.
+func lockOn(s store.Store) error {
+	var rows []store.Row
+	fmt.Println("ready")
+	for i := 0; ; i++ {
+		list := []store.Call{locking("mail", fmt.Sprint("l", i%5), 1), locking("press", fmt.Sprint("l", i%3), 1)}
+		if len(rows) > 2 {
+			call, err := settlingAll(worker, rows[:3])
+			if err != nil {
+				return err
+			}
+			list, rows = append(list, call), rows[3:]
+		}
+		receipts, err := s.Decide(context.Background(), append(list, claimingBy(worker, "mail", 2), claimingBy(worker, "press", 2))...)
+		if err != nil {
+			return err
+		}
+		for _, r := range receipts {
+			if r.Err != nil {
+				return r.Err
+			}
+			rows = append(rows, running(r)...)
+		}
+		fmt.Println(i)
+	}
 }
 
 type tally struct {

@@ -5,10 +5,11 @@
 // # Files
 //
 // Beside the file PATH lie, while it is used, SQLite's own PATH-wal and PATH-shm, and those of this package: PATH-lock, the writers'
-// turn; PATH-beats, the heartbeats (set aside as PATH-beats.damaged and made anew where they cannot be read); PATH-workers, a directory of
-// proofs of life. The file must have one name: by a second one (a hard link) it would be written past these. Where PATH comes to be
-// another file or none, nothing more is written. To copy a store while it is used, use SQLite's own means (VACUUM INTO, .backup); to
-// move it, close it everywhere and take PATH along with PATH-wal, if that is there.
+// turn; PATH-beats, the heartbeats and leases (set aside as PATH-beats.damaged and made anew where they cannot be read; whoever still has
+// the old one open is told at his next heartbeat that it confirms nothing); PATH-workers, a directory of proofs of life. The file must have
+// one name: by a second one (a hard link) it would be written past these. Where PATH comes to be another file or none, nothing more is
+// written. To copy a store while it is used, use SQLite's own means (VACUUM INTO, .backup); to move it, close it everywhere and take PATH
+// along with PATH-wal, if that is there.
 //
 // # Durability
 //

@@ -2,8 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
@@ -49,6 +52,21 @@ func HotQueries() map[string]string {
 		"stream": streamQuery, "prune": pruneQuery, "oldest": oldestQuery, "dropped": droppedQuery,
 		"ids": selectIDs.text(8), "keys": selectKeys.text(8), "payloads": selectPayloads.text(8), "histories": selectHistories.text(8),
 		"free keys": deleteKeys.text(8),
+		"newest":    selectNewest.text(8), "waiters": selectWaiters.text(8), "waiters of a topic": waitersQuery, "blocked": blockedQuery,
+		"permits": selectPermits.text(8), "permits back": deletePermits.text(8),
+		"permits of a worker": workerPermitsQuery, "permits of a lock": lockPermitsQuery,
+	}
+	for selection, w := range walks {
+		queries[fmt.Sprintf("walk %d", selection)] = w.firsts
+	}
+	for name, f := range map[string]store.PermitFilter{
+		"a lock": {Lock: "l"}, "a worker": {Worker: events.ID{1}}, "what expired": {ExpiredAt: time.Unix(1, 0)},
+		"a lock and a worker": {Lock: "l", Worker: events.ID{1}, ExpiredAt: time.Unix(1, 0)},
+	} {
+		for when, after := range map[string][]any{"first": nil, "next": {"a", int64(1)}} {
+			l := permitListing{filter: f, after: after}
+			queries[when+" page of permits of "+name], _ = l.next()
+		}
 	}
 	for p, query := range claimableQueries {
 		queries["claimable "+p.String()] = query
@@ -59,6 +77,9 @@ func HotQueries() map[string]string {
 	}
 	return queries
 }
+
+// Statements are those that the connection that writes has run so far.
+func (s *Store) Statements() []string { return slices.Collect(maps.Keys(s.writer.stmts)) }
 
 // Snapshot runs body in a reader's transaction and gives it a query.
 func (s *Store) Snapshot(ctx context.Context, body func(query func() error) error) error {

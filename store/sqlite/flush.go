@@ -32,7 +32,18 @@ func (o *overlay) flush() error {
 	if err := o.flushKeys(); err != nil {
 		return err
 	}
+	if err := o.flushPermits(); err != nil {
+		return err
+	}
 	return o.flushLog()
+}
+
+// flushWaiting makes sure that the tables show who waits for a lock.
+func (o *overlay) flushWaiting() error {
+	if !o.waitingMoved {
+		return nil
+	}
+	return o.flushRows()
 }
 
 // flushRows writes what changed of rows.
@@ -41,34 +52,42 @@ func (o *overlay) flushRows() error {
 		return nil
 	}
 	for _, kind := range events.Kinds() {
-		t := tables[kind]
-		var inserts, updates, deletes []any
-		for _, c := range o.dirty {
-			switch {
-			case c.entity.Kind != kind:
-			case c.kept && c.stored:
-				updates = t.args(updates, c)
-			case c.kept:
-				inserts = t.args(inserts, c)
-			case c.stored:
-				deletes = append(deletes, c.primary())
-			}
-		}
-		if err := o.w.bulk(t.inserts, inserts); err != nil {
-			return err
-		}
-		if err := o.w.bulk(t.updates, updates); err != nil {
-			return err
-		}
-		if err := o.w.bulk(t.deletes, deletes); err != nil {
+		if err := o.flushKind(kind); err != nil {
 			return err
 		}
 	}
 	for _, c := range o.dirty {
 		c.dirty, c.stored = false, c.kept
 	}
-	o.dirty = o.dirty[:0]
+	o.dirty, o.waitingMoved = o.dirty[:0], false
 	return nil
+}
+
+// flushKind writes what changed of the rows of one kind.
+func (o *overlay) flushKind(kind events.Kind) error {
+	t := tables[kind]
+	if t == nil {
+		return nil
+	}
+	var inserts, updates, deletes []any
+	for _, c := range o.dirty {
+		switch {
+		case c.entity.Kind != kind:
+		case c.kept && c.stored:
+			updates = t.args(updates, c)
+		case c.kept:
+			inserts = t.args(inserts, c)
+		case c.stored:
+			deletes = append(deletes, c.primary())
+		}
+	}
+	if err := o.w.bulk(t.inserts, inserts); err != nil {
+		return err
+	}
+	if err := o.w.bulk(t.updates, updates); err != nil {
+		return err
+	}
+	return o.w.bulk(t.deletes, deletes)
 }
 
 // primary is by what the row is deleted.

@@ -85,6 +85,32 @@ func TestFullStoreGoesOnOnceThereIsRoom(t *testing.T) {
 	whole(t, s)
 }
 
+// A claim takes its message, its slot and its lock, or nothing of them.
+func TestFullStoreKeepsLocksWhole(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "store.db"), sqlite.Options{})
+	if err := s.OnWriter("PRAGMA max_page_count = 200"); err != nil {
+		t.Fatal(err)
+	}
+	var full error
+	for i := 0; full == nil; i++ {
+		lock := fmt.Sprint("l", i)
+		_, full = s.Decide(t.Context(), locking("mail", lock, 3), claiming("mail", 1), claiming("mail", 2))
+	}
+	if !errors.Is(full, store.ErrFull) {
+		t.Fatalf("error %v, want %v", full, store.ErrFull)
+	}
+	wholeLocks(t, s)
+	if err := s.OnWriter("PRAGMA max_page_count = 1000000"); err != nil {
+		t.Fatal(err)
+	}
+	rows, _ := rowsOf(t, s, store.RowFilter{Worker: worker})
+	commit(t, s, settling(t, worker, rows[:10]))
+	if n := len(running(commit(t, s, claiming("mail", 10)))); n != 10 {
+		t.Errorf("%d of the 10 who waited were granted", n)
+	}
+	wholeLocks(t, s)
+}
+
 func TestBytesPerEvent(t *testing.T) {
 	for _, c := range []struct{ batch, jobs, most int }{{100, 3000, 200}, {1, 300, 400}} {
 		path := filepath.Join(t.TempDir(), fmt.Sprintf("%d.db", c.batch))

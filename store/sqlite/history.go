@@ -25,7 +25,10 @@ var (
 	aloneQuery = "SELECT " + of("e", eventColumns) + ", " + of("c", commitColumns) + " FROM events e LEFT JOIN commits c" +
 		" ON c.first = (SELECT max(first) FROM commits WHERE first <= e.position) WHERE"
 	selectHistories = among(aloneQuery, "e.stream").behind(" ORDER BY e.position")
-	streamQuery     = aloneQuery + " e.stream = ? AND e.position > ? ORDER BY e.position LIMIT ?"
+	// The newest event of each stream that moved its entity.
+	selectNewest = &bulk{"WITH wanted (stream) AS (VALUES ", "(?)", ") " + aloneQuery + " e.position IN (SELECT (SELECT position" +
+		" FROM events INDEXED BY events_stream WHERE stream = w.stream AND version IS NOT NULL ORDER BY version DESC LIMIT 1) FROM wanted w)", 1}
+	streamQuery = aloneQuery + " e.stream = ? AND e.position > ? ORDER BY e.position LIMIT ?"
 )
 
 // ends is the position at which the log is said to end, which is that of the newest event that was ever written, and that of the last
@@ -138,10 +141,10 @@ func (r *record) alone() (events.Recorded, error) {
 	return stored.Decode(commit)
 }
 
-// histories reads all events of some streams in the order of the log.
-func (w *writer) histories(streams []any, found func(events.Recorded, error)) error {
+// histories reads events of some streams, of each in the order of the log.
+func (w *writer) histories(which *bulk, streams []any, found func(events.Recorded, error)) error {
 	r := newRecord(aloneColumns)
-	return w.selectAll(selectHistories, streams, r, func() error {
+	return w.selectAll(which, streams, r, func() error {
 		found(r.alone())
 		return nil
 	})

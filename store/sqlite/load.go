@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
@@ -12,6 +14,7 @@ import (
 // prefetch reads what the calls name by id.
 func (o *overlay) prefetch(calls []store.Call) error {
 	var ids []any
+	var permits []*permitCell
 	for i := range calls {
 		ids = append(ids, calls[i].ID[:])
 		need := &calls[i].Need
@@ -27,6 +30,12 @@ func (o *overlay) prefetch(calls []store.Call) error {
 		for _, page := range need.Uncounted {
 			o.blank(events.TopicEntity(page.Topic))
 		}
+		for _, lock := range need.Locks {
+			o.blank(events.LockEntity(lock))
+		}
+		for _, key := range need.Permits {
+			permits = append(permits, o.blankPermit(key))
+		}
 		for _, key := range need.Keys {
 			o.keys[key] = &keyCell{KeyChange: store.KeyChange{Key: key}}
 		}
@@ -38,10 +47,13 @@ func (o *overlay) prefetch(calls []store.Call) error {
 	if err := o.loadKeys(); err != nil {
 		return err
 	}
+	if err := o.loadPermits(permits); err != nil {
+		return err
+	}
 	if err := o.loadRows(); err != nil {
 		return err
 	}
-	return o.loadHistories()
+	return o.loadHistories(maps.Values(o.cells))
 }
 
 // blank is the entity's cell, which may be still to be looked up.
@@ -112,22 +124,31 @@ func (o *overlay) found(t *table, r *record) *cell {
 	return c
 }
 
-// loadHistories reads what the log knows of all cells without a row.
-func (o *overlay) loadHistories() error {
-	var streams []any
-	for entity, c := range o.cells {
-		if !c.kept && !c.told {
-			streams = append(streams, stream(entity))
-			c.told = true
+// loadHistories reads what the log knows of those of the cells that have no row: all of it, or of a kind that rests its newest event.
+func (o *overlay) loadHistories(cells iter.Seq[*cell]) error {
+	var streams, resting []any
+	for c := range cells {
+		switch {
+		case c.kept || c.told:
+			continue
+		case c.entity.Kind.Rests():
+			resting = append(resting, stream(c.entity))
+		default:
+			streams = append(streams, stream(c.entity))
 		}
+		c.told = true
 	}
-	return o.w.histories(streams, func(r events.Recorded, err error) {
+	found := func(r events.Recorded, err error) {
 		c := o.blank(r.Entity)
 		c.history = append(c.history, r)
 		if err != nil && c.err == nil {
 			c.err = err
 		}
-	})
+	}
+	if err := o.w.histories(selectNewest, resting, found); err != nil {
+		return err
+	}
+	return o.w.histories(selectHistories, streams, found)
 }
 
 // tell makes sure that the history of a cell without a row is there.
@@ -136,7 +157,7 @@ func (o *overlay) tell(c *cell) error {
 		if err := o.flushLog(); err != nil {
 			return err
 		}
-		if err := o.loadHistories(); err != nil {
+		if err := o.loadHistories(maps.Values(o.cells)); err != nil {
 			return err
 		}
 	}

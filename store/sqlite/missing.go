@@ -16,8 +16,10 @@ const (
 	// A row whose version no event led to.
 	orphanedRowQuery = "SELECT id, version FROM messages m WHERE NOT EXISTS" +
 		" (SELECT 1 FROM events WHERE stream = m.id AND version = m.version)" +
-		" UNION ALL SELECT 'topic/' || name, version FROM topics t WHERE NOT EXISTS" +
-		" (SELECT 1 FROM events WHERE stream = 'topic/' || t.name AND version = t.version) LIMIT 1"
+		" UNION ALL SELECT stream, version FROM (SELECT 'topic/' || name AS stream, version FROM topics" +
+		" UNION ALL SELECT 'lock/' || name, version FROM locks UNION ALL SELECT 'leader/' || name, version FROM leaders" +
+		" UNION ALL SELECT 'clock/' || name, version FROM clocks) t WHERE NOT EXISTS" +
+		" (SELECT 1 FROM events WHERE stream = t.stream AND version = t.version) LIMIT 1"
 	// The next event, or else the last one.
 	neighbourQuery = "SELECT stream, coalesce(version, 0) FROM (SELECT * FROM (SELECT * FROM events WHERE position > ?1 ORDER BY position LIMIT 1)" +
 		" UNION ALL SELECT * FROM (SELECT * FROM events WHERE position < ?1 ORDER BY position DESC LIMIT 1)) LIMIT 1"

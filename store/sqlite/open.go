@@ -9,13 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
 )
 
-// Store is a store.Store in a SQLite file. It is also a store.Waiter, a store.ProcessWatcher and a store.Heart.
+// Store is a store.Store in a SQLite file. It is also a store.Waiter, a store.ProcessWatcher, a store.Heart and a store.Leaser.
 type Store struct {
 	path  string
 	clock func() time.Time
@@ -25,9 +26,12 @@ type Store struct {
 	turn    *turn
 	writer  *writer // used by who has the turn
 	readers *sql.DB
-	beats   *sql.DB
+	beats   atomic.Pointer[beats] // replaced where somebody set its file aside
 	hints   *hints
 	proofs  *proofs
+
+	renewing sync.Mutex // who opens the file of heartbeats anew
+	retired  []*beats   // files of heartbeats that were set aside: somebody may still read them
 
 	mu      sync.Mutex
 	closed  bool
@@ -40,6 +44,7 @@ var (
 	_ store.Waiter         = (*Store)(nil)
 	_ store.ProcessWatcher = (*Store)(nil)
 	_ store.Heart          = (*Store)(nil)
+	_ store.Leaser         = (*Store)(nil)
 )
 
 // Open opens the store in the file at path and makes it where it does not exist. A file that is no store, or is damaged beyond
@@ -122,9 +127,11 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 			return err
 		}
 	}
-	if s.beats, err = s.openBeats(ctx); err != nil {
+	beats, err := s.openBeats(ctx)
+	if err != nil {
 		return err
 	}
+	s.beats.Store(beats)
 	s.hints = newHints(s)
 	return s.sweepProofs(ctx)
 }
@@ -211,9 +218,12 @@ func (s *Store) release() error {
 	if s.hints != nil {
 		s.hints.close()
 	}
-	for _, db := range []*sql.DB{s.readers, s.beats} {
-		if db != nil {
-			errs = append(errs, db.Close())
+	if s.readers != nil {
+		errs = append(errs, s.readers.Close())
+	}
+	for _, b := range append(s.retired, s.beats.Load()) {
+		if b != nil {
+			errs = append(errs, b.close())
 		}
 	}
 	if s.writer != nil {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -12,22 +13,32 @@ import (
 // overlay is what one transaction knows and has changed: rows, keys and ids by name, and the log's new end. Calls read and write it;
 // the tables see what changed in few large statements, at the end and before a query that selects among rows.
 type overlay struct {
+	outside
 	w     *writer
 	trust trust
 	head  int64
 
 	dropped time.Time // ids up to then were dropped
 
-	cells map[events.Entity]*cell
-	keys  map[store.Key]*keyCell
-	ids   map[store.CommitID]int64 // of the calls; 0 was given up
+	cells   map[events.Entity]*cell
+	keys    map[store.Key]*keyCell
+	permits map[store.PermitKey]*permitCell
+	ids     map[store.CommitID]int64 // of the calls; 0 was given up
 
-	dirty     []*cell
-	dirtyKeys []*keyCell
-	payloads  []*cell
-	log       []*store.Recording
-	woken     topics
-	ended     []events.ID // workers that have no row any more
+	dirty        []*cell
+	waitingMoved bool // some of them wait for a lock, or did
+	dirtyKeys    []*keyCell
+	dirtyPermits []*permitCell
+	payloads     []*cell
+	log          []*store.Recording
+	woken        topics
+	ended        []events.ID // workers that have no row any more
+}
+
+// outside is what a transaction asks that the writers' turn does not keep still.
+type outside struct {
+	now   func() time.Time
+	beats func(workers []events.ID) (map[events.ID]store.Beat, error) // the heartbeats of those who have one
 }
 
 // cell is an entity as the transaction has it.
@@ -51,9 +62,10 @@ type keyCell struct {
 	err   error // it is not what was written
 }
 
-func newOverlay(w *writer, t trust) (*overlay, error) {
+func newOverlay(w *writer, t trust, out outside) (*overlay, error) {
 	o := &overlay{
-		w: w, trust: t, cells: map[events.Entity]*cell{}, keys: map[store.Key]*keyCell{}, ids: map[store.CommitID]int64{},
+		outside: out, w: w, trust: t, cells: map[events.Entity]*cell{}, keys: map[store.Key]*keyCell{},
+		permits: map[store.PermitKey]*permitCell{}, ids: map[store.CommitID]int64{},
 	}
 	var err error
 	if o.head, err = head(w.query); err != nil {
@@ -64,15 +76,15 @@ func newOverlay(w *writer, t trust) (*overlay, error) {
 }
 
 // decide runs one call. The error is the store's; a refused call is a receipt.
-func (o *overlay) decide(call *store.Call, now time.Time) (store.Receipt, error) {
+func (o *overlay) decide(call *store.Call) (store.Receipt, error) {
 	if first, used := o.ids[call.ID]; used {
 		return o.repeat(call.ID, first)
 	}
 	refused := store.Receipt{ID: call.ID}
-	if refused.Err = checkID(call.ID, now, o.dropped); refused.Err != nil {
+	if refused.Err = checkID(call.ID, o.now(), o.dropped); refused.Err != nil {
 		return refused, nil
 	}
-	changes, err := o.run(call, now)
+	changes, now, err := o.run(call)
 	if refusal, ok := ofCall(err); ok {
 		refused.Err = refusal
 		return refused, nil
@@ -83,20 +95,20 @@ func (o *overlay) decide(call *store.Call, now time.Time) (store.Receipt, error)
 	return o.keep(call, now, changes)
 }
 
-// run gives the changes of a call that may be kept.
-func (o *overlay) run(call *store.Call, now time.Time) (store.Changes, error) {
-	view, err := o.view(&call.Need, now)
+// run gives the changes of a call that may be kept, and the time at which it was decided.
+func (o *overlay) run(call *store.Call) (store.Changes, time.Time, error) {
+	view, err := o.see(&call.Need)
 	if err != nil {
-		return store.Changes{}, err
+		return store.Changes{}, view.Now, err
 	}
 	changes, err := call.Run(view)
 	if err == nil {
 		err = changes.Check()
 	}
 	if err != nil {
-		return store.Changes{}, atFault{err}
+		return store.Changes{}, view.Now, atFault{err}
 	}
-	return changes, o.check(changes)
+	return changes, view.Now, o.check(changes)
 }
 
 // repeat is the receipt of an id that was used before.
@@ -136,7 +148,7 @@ func (o *overlay) check(changes store.Changes) error {
 			return atFault{fmt.Errorf("count of topic %q: it has no row", count.Topic)}
 		}
 	}
-	return nil
+	return o.checkPermits(changes.Permits)
 }
 
 // current is the cell that a change is of.
@@ -173,9 +185,12 @@ func (o *overlay) keep(call *store.Call, now time.Time, changes store.Changes) (
 		o.ids[call.ID] = o.head + 1
 		o.log = append(o.log, recording)
 	}
+	told := recording.Events
 	for i := range changes.Rows {
-		o.put(&changes.Rows[i], o.head+1)
-		o.head += int64(len(changes.Rows[i].Transitions))
+		n := len(changes.Rows[i].Transitions)
+		o.put(&changes.Rows[i], o.head+1, told[:n])
+		o.head += int64(n)
+		told = told[n:]
 	}
 	for _, count := range changes.Counts {
 		c := o.cells[events.TopicEntity(count.Topic)]
@@ -185,6 +200,9 @@ func (o *overlay) keep(call *store.Call, now time.Time, changes store.Changes) (
 	for i := range changes.Keys {
 		o.putKey(changes.Keys[i])
 	}
+	for i := range changes.Permits {
+		o.putPermit(&changes.Permits[i])
+	}
 	o.woken.add(changes)
 	receipt := store.Receipt{ID: call.ID, Events: recording.Events}
 	var err error
@@ -193,8 +211,9 @@ func (o *overlay) keep(call *store.Call, now time.Time, changes store.Changes) (
 }
 
 // put replaces an entity's row. The events of the change begin at a position.
-func (o *overlay) put(change *store.Change, position int64) {
+func (o *overlay) put(change *store.Change, position int64, told []events.Recorded) {
 	c := o.cells[change.Row.Entity]
+	o.waitingMoved = o.waitingMoved || c.row.Waiting != store.NotWaiting || change.Row.Waiting != store.NotWaiting
 	switch {
 	case change.From == 0:
 		c.place = position
@@ -205,14 +224,27 @@ func (o *overlay) put(change *store.Change, position int64) {
 		o.ended = append(o.ended, c.entity.ID)
 	}
 	running, payload := c.row.Running, c.row.Payload
-	c.row, c.kept = change.Row, !change.Gone
+	c.row, c.kept = change.Row, !change.Gone && tables[c.entity.Kind] != nil // else its history says all of it
 	c.row.Running, c.row.Payload = running, payload
 	c.known, c.history, c.told = true, nil, false
+	if change.Gone && c.entity.Kind.Rests() {
+		c.rest(told)
+	}
 	if change.Payload != nil {
 		c.row.Payload = change.Payload
 		o.payloads = append(o.payloads, c)
 	}
 	o.soil(c)
+}
+
+// rest notes what is left of an entity that has no row any more: its newest event, where it is among those of the change.
+func (c *cell) rest(told []events.Recorded) {
+	for _, r := range slices.Backward(told) {
+		if r.Version > 0 {
+			c.history, c.told = []events.Recorded{r}, true
+			return
+		}
+	}
 }
 
 func (o *overlay) soil(c *cell) {

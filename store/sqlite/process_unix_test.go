@@ -7,6 +7,10 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/internal/calls"
+	"github.com/foundling-go/foundling/store"
 	"github.com/foundling-go/foundling/store/sqlite"
 	"github.com/google/uuid"
 )
@@ -33,4 +37,40 @@ func TestKilledProcessIsGoneAndAStoppedOneIsNot(t *testing.T) {
 	}
 	wantGone(t, s, worker, true) // though a child of its own lives on
 	wantGone(t, open(t, path, sqlite.Options{}), worker, true)
+}
+
+// A process that is killed while it writes leaves every lock with who holds it, and nobody waiting for a lock that is free.
+func TestKilledProcessLeavesItsLocksWhole(t *testing.T) {
+	for _, lines := range []int{1, 20, 61} {
+		path := filepath.Join(t.TempDir(), "store.db")
+		c := startChild(t, roleLock, path)
+		for range lines {
+			c.line(t)
+		}
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait()
+		s := open(t, path, sqlite.Options{})
+		wholeLocks(t, s)
+		dead, errs := rowsOf(t, s, store.RowFilter{Select: store.FirstClaims})
+		if len(dead) != 1 || len(errs) > 0 {
+			t.Fatalf("claims %v, errors %v: want one worker's", dead, errs)
+		}
+		call, _ := calls.Reclaim(origin(), fsm.Reclaim{Evidence: events.Evidence{Claimer: dead[0].Worker, Reason: events.ReasonProcessGone}, Page: 100})
+		commit(t, s, call)
+		wholeLocks(t, s)
+		for done := false; !done; {
+			rows := running(commit(t, s, claiming("mail", 50)))
+			rows = append(rows, running(commit(t, s, claiming("press", 50)))...)
+			if len(rows) > 0 {
+				commit(t, s, settling(t, worker, rows))
+			}
+			done = len(rows) == 0
+		}
+		wholeLocks(t, s)
+		if rows, errs := rowsOf(t, s, store.RowFilter{Kind: events.KindMessage}); len(rows)+len(errs) > 0 {
+			t.Errorf("left behind: %v, %v", rows, errs)
+		}
+	}
 }

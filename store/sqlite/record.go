@@ -119,6 +119,8 @@ func (r *record) checksum(i int) uint32 { return uint32(r.whole(i, math.MinInt32
 
 func (r *record) state(i int) events.State { return events.State(r.whole(i, 0, math.MaxUint8)) }
 
+func (r *record) token(i int) events.Token { return events.Token(r.whole(i, 1, math.MaxInt64)) }
+
 func (r *record) version(i int) int { return int(r.whole(i, 1, math.MaxInt64)) }
 
 // stream is the value of an entity's column events.stream: the bytes of a message's id, the text of everything else.

@@ -15,9 +15,14 @@ import (
 // Rows implements store.Store.
 func (s *Store) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Row, error] {
 	return func(yield func(store.Row, error) bool) {
+		if f.Select != store.All {
+			s.selected(ctx, f, yield)
+			return
+		}
 		named := slices.Compact(slices.SortedFunc(slices.Values(f.Entities), events.Entity.Compare))
 		for _, kind := range events.Kinds() {
-			if f.Kind != events.KindNone && f.Kind != kind || ofMessages(f) && kind != events.KindMessage {
+			t := tables[kind]
+			if t == nil || f.Kind != events.KindNone && f.Kind != kind || ofMessages(f) && kind != events.KindMessage {
 				continue
 			}
 			var keys []any
@@ -29,7 +34,7 @@ func (s *Store) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Row
 			if len(named) > 0 && len(keys) == 0 {
 				continue
 			}
-			if !s.rowsOf(ctx, &listing{table: tables[kind], filter: f, keys: keys}, yield) {
+			if !s.rowsOf(ctx, &listing{table: t, filter: f, keys: keys}, yield) {
 				return
 			}
 		}

@@ -20,7 +20,7 @@ import (
 var Migrations embed.FS
 
 // SchemaVersion is the schema that this version of Foundling writes: the number of the last of its Migrations.
-const SchemaVersion = 1
+const SchemaVersion = 2
 
 const (
 	// applicationID marks a SQLite file as a store: "Fndl".

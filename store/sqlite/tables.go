@@ -13,12 +13,21 @@ import (
 // This file is the tables of rows: one for each kind of entity, with the columns of what a store.Row has for it.
 
 const (
-	messageColumns = "place, id, version, state, topic, priority, due, worker, claimed_at, counted, fields"
+	messageColumns = "place, id, version, state, topic, priority, due, worker, claimed_at, counted, fields, lock, lock_token, waiting"
 	topicColumns   = "name, version, state, running, fields"
 	workerColumns  = "id, version, state, fields"
+	namedColumns   = "name, version, state, fields"
 	keyColumns     = "topic, name, message, open, until"
 	payloadColumns = "place, salt, bytes"
 	idColumns      = "id, first"
+)
+
+// Where some of messageColumns stand.
+const (
+	topicAt   = 4
+	workerAt  = 7
+	lockAt    = 11
+	waitingAt = 13
 )
 
 var (
@@ -37,6 +46,7 @@ type table struct {
 	selects, inserts, updates, deletes *bulk
 }
 
+// A kind of which no row is ever kept (a sweep) has no table.
 var tables = map[events.Kind]*table{
 	events.KindMessage: newTable(table{
 		name: "messages", key: "id", primary: "place", columns: messageColumns, read: (*record).message, args: messageArgs,
@@ -47,6 +57,19 @@ var tables = map[events.Kind]*table{
 	events.KindWorker: newTable(table{
 		name: "workers", key: "id", primary: "id", columns: workerColumns, read: (*record).worker, args: workerArgs,
 	}),
+	events.KindLock:   newNamed("locks", events.LockEntity),
+	events.KindLeader: newNamed("leaders", events.LeaderEntity),
+	events.KindClock:  newNamed("clocks", func(name string) events.Entity { return events.Entity{Kind: events.KindClock, Name: name} }),
+}
+
+// newNamed is the table of a kind whose entities have a name and no columns of their own.
+func newNamed(name string, entity func(string) events.Entity) *table {
+	return newTable(table{
+		name: name, key: "name", primary: "name", columns: namedColumns, args: namedArgs,
+		read: func(r *record) store.Row {
+			return store.Row{Entity: entity(r.text(0)), Version: r.version(1), State: r.state(2), Fields: r.bytes(3)}
+		},
+	})
 }
 
 func newTable(t table) *table {
@@ -78,12 +101,18 @@ func (t *table) row(r *record) (store.Row, error) {
 func (r *record) message() store.Row {
 	r.place()
 	row := store.Row{
-		Entity: events.MessageEntity(r.array(1)), Version: r.version(2), State: r.state(3), Topic: r.text(4),
+		Entity: events.MessageEntity(r.array(1)), Version: r.version(2), State: r.state(3), Topic: r.text(topicAt),
 		Priority: events.Priority(r.whole(5, math.MinInt8, math.MaxInt8)), DueAt: r.time(6), ClaimedAt: r.time(8),
-		Counted: r.whole(9, 0, 1) == 1, Fields: r.bytes(10),
+		Counted: r.whole(9, 0, 1) == 1, Fields: r.bytes(10), Waiting: store.Waiting(r.whole(waitingAt, 0, int64(store.Trying))),
 	}
-	if !r.null(7) {
-		row.Worker = r.array(7)
+	if !r.null(workerAt) {
+		row.Worker = r.array(workerAt)
+	}
+	if !r.null(lockAt) {
+		row.Lock = r.text(lockAt)
+	}
+	if !r.null(12) {
+		row.LockToken = r.token(12)
 	}
 	return row
 }
@@ -93,12 +122,15 @@ func (r *record) place() int64 { return r.whole(0, 1, math.MaxInt64) }
 
 func messageArgs(args []any, c *cell) []any {
 	row := &c.row
-	var worker any
-	if row.Worker != (events.ID{}) {
-		worker = row.Worker[:]
+	var lock, token any
+	if row.Lock != "" {
+		lock = row.Lock
+	}
+	if row.LockToken != 0 {
+		token = int64(row.LockToken)
 	}
 	return append(args, c.place, row.Entity.ID[:], int64(row.Version), int64(row.State), row.Topic, int64(row.Priority),
-		instant(row.DueAt), worker, instant(row.ClaimedAt), flag(row.Counted), blob(row.Fields))
+		instant(row.DueAt), optional(&row.Worker), instant(row.ClaimedAt), flag(row.Counted), blob(row.Fields), lock, token, int64(row.Waiting))
 }
 
 func (r *record) topic() store.Row {
@@ -120,6 +152,11 @@ func (r *record) worker() store.Row {
 func workerArgs(args []any, c *cell) []any {
 	row := &c.row
 	return append(args, row.Entity.ID[:], int64(row.Version), int64(row.State), blob(row.Fields))
+}
+
+func namedArgs(args []any, c *cell) []any {
+	row := &c.row
+	return append(args, row.Entity.Name, int64(row.Version), int64(row.State), blob(row.Fields))
 }
 
 // payload is the payload whose columns salt and bytes begin at i; nil where there is none.
@@ -145,6 +182,14 @@ func instant(t time.Time) any {
 		return nil
 	}
 	return t.UnixMicro()
+}
+
+// optional is an id, NULL where it is zero.
+func optional(id *events.ID) any {
+	if *id == (events.ID{}) {
+		return nil
+	}
+	return id[:]
 }
 
 func flag(b bool) int64 {

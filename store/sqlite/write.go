@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -36,17 +37,18 @@ func (s *Store) Decide(ctx context.Context, calls ...store.Call) ([]store.Receip
 
 func (s *Store) decide(ctx context.Context, calls []store.Call, t trust) ([]store.Receipt, error) {
 	receipts := make([]store.Receipt, len(calls))
+	out := outside{now: s.now, beats: func(workers []events.ID) (map[events.ID]store.Beat, error) { return s.beatsOf(ctx, workers) }}
 	var o *overlay
 	err := s.transact(ctx, func(w *writer) error {
 		var err error
-		if o, err = newOverlay(w, t); err != nil {
+		if o, err = newOverlay(w, t, out); err != nil {
 			return err
 		}
 		if err := o.prefetch(calls); err != nil {
 			return err
 		}
 		for i := range calls {
-			if receipts[i], err = o.decide(&calls[i], s.now()); err != nil {
+			if receipts[i], err = o.decide(&calls[i]); err != nil {
 				return err
 			}
 		}

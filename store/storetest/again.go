@@ -3,8 +3,10 @@ package storetest
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -14,6 +16,9 @@ func neighbours() []sentence {
 		{"what was kept is there after the store was closed", reopened},
 		{"processes see each other's commits", sharedCommits},
 		{"processes never share a claim and keep limits together", sharedLimit},
+		{"processes never hold more permits together than a lock has", func(b *bed) { b.contend([]*bed{b, b.again(), b.again()}, 2, 12) }},
+		{"tokens of permits rise over processes, and after the store was closed", sharedFence},
+		{"locks, permits and who waits are there after the store was closed", reopenedLocks},
 		{"Outcome in one process settles an id of another", sharedOutcome},
 	}
 }
@@ -85,6 +90,51 @@ func sharedLimit(b *bed) {
 	for _, row := range b.kept(store.RowFilter{Kind: events.KindMessage}) {
 		b.folds(b.log(store.Filter{Entity: row.Entity}))
 	}
+}
+
+func sharedFence(b *bed) {
+	worker, last := b.id(), events.Token(0)
+	c := b.again()
+	rises := func(p fsm.Permit) {
+		b.t.Helper()
+		if p.Token <= last {
+			b.t.Fatalf("token %d of lock %q does not rise over %d", p.Token, p.Lock, last)
+		}
+		last = p.Token
+	}
+	for i := range 4 {
+		rises(b.acquire(fmt.Sprint("b", i), worker))
+		rises(c.acquire(fmt.Sprint("c", i), worker))
+		p := b.acquire("free", worker)
+		rises(p)
+		c.commit(c.unlocking(worker, p))
+	}
+	b.ok(b.s.Close())
+	c.ok(c.s.Close())
+	d := c.again()
+	rises(d.acquire("free", worker))
+	rises(d.acquire("never", worker))
+}
+
+func reopenedLocks(b *bed) {
+	p, mail, print := b.taken("l", 2)
+	b.commit(b.allotting("many", 3))
+	full := permit("many", b.id(), 0)
+	full.Message, full.ExpiresAt = b.id(), someTime.Add(time.Minute)
+	b.out(full, permit("many", b.id(), 0))
+	kept, permitted := b.kept(store.RowFilter{}), b.permitted(store.PermitFilter{})
+	firsts := fmt.Sprint(b.selected(store.FirstWaits), b.selected(store.FirstClaims))
+	b.ok(b.s.Close())
+
+	c := b.again()
+	c.sameRows("rows", c.kept(store.RowFilter{}), kept)
+	want(c, "permits", fmt.Sprint(c.permitted(store.PermitFilter{})), fmt.Sprint(permitted))
+	want(c, "permits whose time is over", len(c.permitted(store.PermitFilter{ExpiredAt: full.ExpiresAt})), 1)
+	want(c, "selected", fmt.Sprint(c.selected(store.FirstWaits), c.selected(store.FirstClaims)), firsts)
+	c.wait("who waits", "l", blocked(mail[0]), blocked(print[0]))
+	c.commit(c.unlocking(p.Worker, p))
+	c.wait("who tries", "l", blocked(mail[1]), trying(mail[0]), blocked(print[1]), trying(print[0]))
+	want(c, "granted", len(c.claim(c.id(), 9, "mail", "print")), 1)
 }
 
 func sharedOutcome(b *bed) {

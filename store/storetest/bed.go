@@ -196,7 +196,7 @@ func (b *bed) claiming(worker events.ID, n int, topics ...string) store.Call {
 // claim is what a worker is granted.
 func (b *bed) claim(worker events.ID, n int, topics ...string) []fsm.Message {
 	b.t.Helper()
-	return b.messages(b.commit(b.claiming(worker, n, topics...)).Rows)
+	return b.messages(claimedOf(b.commit(b.claiming(worker, n, topics...))))
 }
 
 // messages is the messages that rows keep.
@@ -216,7 +216,7 @@ func (b *bed) completing(list ...fsm.Message) store.Call {
 	c := fsm.Settle{Recordable: len(list)}
 	for _, m := range list {
 		c.Sender = m.Worker
-		c.Items = append(c.Items, fsm.Settlement{ID: m.ID, Command: fsm.CompleteMessage{Token: m.Token}})
+		c.Items = append(c.Items, fsm.Settlement{ID: m.ID, Command: fsm.CompleteMessage{Token: m.Token}, Permit: m.Permit()})
 	}
 	call, _ := calls.Settle(b.origin(), c, nil)
 	return call
@@ -293,8 +293,9 @@ func (b *bed) same(what string, got, wanted []events.Recorded) {
 
 // exactRow is a row as text.
 func exactRow(r store.Row) string {
-	text := fmt.Sprintf("%s v%d %s %s topic=%q priority=%s due=%s worker=%s claimed=%s counted=%t running=%d", r.Entity, r.Version, r.State,
-		r.Fields, r.Topic, r.Priority, r.DueAt.Format(time.RFC3339Nano), r.Worker, r.ClaimedAt.Format(time.RFC3339Nano), r.Counted, r.Running)
+	text := fmt.Sprintf("%s v%d %s %s topic=%q priority=%s due=%s worker=%s claimed=%s counted=%t lock=%q lock_token=%d waiting=%d running=%d",
+		r.Entity, r.Version, r.State, r.Fields, r.Topic, r.Priority, r.DueAt.Format(time.RFC3339Nano), r.Worker,
+		r.ClaimedAt.Format(time.RFC3339Nano), r.Counted, r.Lock, r.LockToken, r.Waiting, r.Running)
 	if r.Payload != nil {
 		text += fmt.Sprintf(" payload=%x:%x", r.Payload.Salt, r.Payload.Bytes)
 	}

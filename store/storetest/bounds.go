@@ -73,6 +73,19 @@ func longestName(b *bed) {
 	keys := b.seen(store.Need{Keys: []store.Key{{Topic: longest, Name: longest}}}).Keys
 	want(b, "keys", len(keys), 1)
 	want(b, "topic", b.kept(store.RowFilter{})[0].Entity.Name, longest)
+	b.longestLock(longest)
+}
+
+// longestLock is longestName for all that names a lock.
+func (b *bed) longestLock(longest string) {
+	b.t.Helper()
+	b.tooLarge(b.moving([]store.Permit{permit(longest+"x", b.id(), 0)}), store.MaxName)
+	b.tooLarge(b.enqueueing(b.locked("mail", longest+"x", 1)...), store.MaxName)
+	b.queue("mail", longest, 2)
+	m := b.claim(b.id(), 2, "mail")[0]
+	view := b.seen(store.Need{Locks: []string{longest}, Permits: []store.PermitKey{store.PermitKey(m.Permit())}})
+	want(b, "permits of the longest name", len(view.Permits), 1)
+	want(b, "messages that wait for the longest name", len(view.Waiting[longest]), 1)
 }
 
 // times are the sentences for which the suite turns the store's clock.

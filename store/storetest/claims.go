@@ -199,6 +199,13 @@ func claimsOfWorker(b *bed) {
 	}
 }
 
+// reclaiming is the call that gives back what a worker holds whose process has ended, up to n claims and n permits of it.
+func (b *bed) reclaiming(worker events.ID, n int) store.Call {
+	evidence := events.Evidence{Reason: events.ReasonProcessGone, Claimer: worker}
+	call, _ := calls.Reclaim(b.origin(), fsm.Reclaim{Evidence: evidence, Page: n})
+	return call
+}
+
 func reclaimed(b *bed) {
 	worker := b.id()
 	b.commit(calls.OperateWorker(b.origin(), fsm.OperateWorker{Worker: worker, Command: fsm.StartWorker{}}))
@@ -206,9 +213,8 @@ func reclaimed(b *bed) {
 	b.enqueue("mail", 5)
 	b.claim(worker, 5, "mail")
 	want(b, "running", b.row(events.TopicEntity("mail")).Running, 5)
-	evidence := events.Evidence{Reason: events.ReasonProcessGone, Claimer: worker}
 	for _, n := range []int{2, 2, 1, 0} {
-		receipt := b.commit(calls.Reclaim(b.origin(), fsm.Reclaim{Evidence: evidence}, 2))
+		receipt := b.commit(b.reclaiming(worker, 2))
 		want(b, "orphaned", count(receipt.Events, events.TypeMessageOrphaned), n)
 	}
 	want(b, "running", b.row(events.TopicEntity("mail")).Running, 0)
@@ -273,7 +279,8 @@ func countsAddUp(b *bed) {
 func limitHolds(b *bed) {
 	const workers, rounds, limit = 8, 12, 3
 	b.commit(b.configuring("mail", limit))
-	b.enqueue("mail", workers*rounds*2)
+	b.enqueue("mail", workers*rounds*2+1)
+	b.claim(b.id(), 1, "mail") // one slot is taken all the while, so that a count that nobody sees is wrong even where no two meet
 	list := make([][]store.Call, workers)
 	for i := range list {
 		worker := b.id()

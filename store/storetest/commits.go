@@ -259,6 +259,15 @@ func badNames(b *bed) {
 		of.Row.Topic = name
 		b.refuses(fmt.Sprintf("topic %q", name), store.Changes{Rows: []store.Change{configured(name, 0)}})
 		b.refuses(fmt.Sprintf("a message of topic %q", name), store.Changes{Rows: []store.Change{of}})
+		b.refuses(fmt.Sprintf("lock %q", name), store.Changes{Rows: []store.Change{change(events.LockEntity(name), 0, &events.LockAcquired{})}})
+		b.refuses(fmt.Sprintf("a permit of lock %q", name), store.Changes{
+			Rows: []store.Change{configured("a", 0)}, Permits: []store.PermitChange{{Permit: store.Permit{
+				PermitKey: store.PermitKey{Lock: name, Token: 1}, Worker: b.id(),
+			}}},
+		})
+		if of.Row.Topic, of.Row.Lock = "a", name; name != "" {
+			b.refuses(fmt.Sprintf("a message that takes lock %q", name), store.Changes{Rows: []store.Change{of}})
+		}
 		for _, key := range []store.Key{{Topic: "a", Name: name}, {Topic: name, Name: "a"}} {
 			b.refuses(fmt.Sprintf("key %q", key), store.Changes{
 				Rows: []store.Change{configured("a", 0)}, Keys: []store.KeyChange{{Key: key, Row: store.KeyRow{Message: b.id()}}},
@@ -274,6 +283,9 @@ func eventless(b *bed) {
 	b.refuses("a row without an event", store.Changes{Rows: []store.Change{still}})
 	b.refuses("a new row without an event", store.Changes{Rows: []store.Change{change(events.TopicEntity("b"), 0)}})
 	b.refuses("a count without an event", store.Changes{Counts: []store.Count{{Topic: "a", Delta: 1}}})
+	b.refuses("a permit without an event", store.Changes{Permits: []store.PermitChange{{Permit: store.Permit{
+		PermitKey: store.PermitKey{Lock: "l", Token: 1}, Worker: b.id(),
+	}}}})
 	b.refuses("a key without an event", store.Changes{
 		Keys: []store.KeyChange{{Key: store.Key{Topic: "a", Name: "k"}, Row: store.KeyRow{Message: b.id()}}},
 	})

@@ -34,10 +34,13 @@ func (b *bed) every(ctx context.Context) map[string]error {
 	for _, err := range b.s.Rows(ctx, store.RowFilter{}) {
 		all["Rows"] = errors.Join(all["Rows"], err)
 	}
+	for _, err := range b.s.Permits(ctx, store.PermitFilter{}) {
+		all["Permits"] = errors.Join(all["Permits"], err)
+	}
 	return all
 }
 
-var methods = []string{"Decide", "Outcome", "Head", "Now", "Read", "Rows"}
+var methods = []string{"Decide", "Outcome", "Head", "Now", "Read", "Rows", "Permits"}
 
 func endedContext(b *bed) {
 	b.enqueue("mail", 1)
@@ -116,6 +119,10 @@ func closed(b *bed) {
 	}
 	if heart, ok := store.As[store.Heart](b.s); ok {
 		_, err := heart.Beat(b.ctx, store.Beat{Worker: b.id(), First: true})
+		b.is(err, store.ErrClosed)
+	}
+	if leaser, ok := store.As[store.Leaser](b.s); ok {
+		_, err := leaser.Lease(b.ctx, "beat", func(l store.Lease, _ time.Time) store.Lease { return l })
 		b.is(err, store.ErrClosed)
 	}
 }

@@ -36,6 +36,9 @@ func (b *bed) watch(topics ...string) (<-chan struct{}, func()) {
 }
 
 func hinted(b *bed) {
+	p := b.acquire("l", b.id())
+	b.queue("other", "l", 1)
+	b.claim(b.id(), 1, "other")
 	b.commit(b.configuring("mail", 1))
 	b.enqueue("mail", 3)
 	m := b.claim(b.id(), 1, "mail")
@@ -50,6 +53,7 @@ func hinted(b *bed) {
 		{"a slot that came free", nil, b.completing(m...)},
 		{"a topic that goes on", []store.Call{paused}, resumed},
 		{"a limit that was raised", nil, b.configuring("mail", 9)},
+		{"a lock that came free", nil, b.unlocking(p.Worker, p)},
 	} {
 		for _, call := range c.before {
 			b.commit(call)
@@ -106,6 +110,8 @@ func beats() []sentence {
 		{"the first beat makes a row, later ones renew it", beatsRenew},
 		{"a later beat that finds no row is ErrNotBeating", notBeating},
 		{"a beat is no event", beatNoEvent},
+		{"Fn is given the newest beats that it named", viewBeats},
+		{"with a worker's claims comes its newest beat", beatWithClaims},
 		{"concurrent beats are all kept", beatsTogether},
 	}
 }
@@ -133,8 +139,9 @@ func beatsRenew(b *bed) {
 	want(b, "rows", len(b.beating()), 0)
 	var last time.Time
 	for i, beat := range []store.Beat{
-		{Worker: one, First: true, Interval: time.Second}, {Worker: two, First: true, Interval: time.Minute},
-		{Worker: one, Interval: 2 * time.Second}, {Worker: two, Interval: time.Minute}, {Worker: one, First: true, Interval: time.Hour},
+		{Worker: one, First: true, Interval: time.Second}, {Worker: two, First: true, Interval: time.Minute, FenceAfter: time.Hour},
+		{Worker: one, Interval: 2 * time.Second, FenceAfter: 3 * time.Second}, {Worker: two, Interval: time.Minute},
+		{Worker: one, First: true, Interval: time.Hour, FenceAfter: 1500 * time.Microsecond},
 	} {
 		at, err := b.heart().Beat(b.ctx, beat)
 		b.ok(err)
@@ -145,6 +152,7 @@ func beatsRenew(b *bed) {
 		kept := b.beating()[beat.Worker]
 		want(b, "time", kept.At.Equal(at), true)
 		want(b, "interval", kept.Interval, beat.Interval)
+		want(b, "fence after", kept.FenceAfter, beat.FenceAfter)
 		last = at
 	}
 	want(b, "rows", len(b.beating()), 2)
@@ -199,6 +207,51 @@ func beatsTogether(b *bed) {
 	for i, w := range list {
 		want(b, fmt.Sprintf("interval of worker %d", i), all[w].Interval, time.Duration(i+1)*time.Second)
 	}
+}
+
+// beat makes an incarnation's beat.
+func (b *bed) beat(beat store.Beat) store.Beat {
+	b.t.Helper()
+	at, err := b.heart().Beat(b.ctx, beat)
+	b.ok(err)
+	beat.At = at
+	return beat
+}
+
+// exactBeat is a beat as text. Whether it was the first is nobody's business afterwards.
+func exactBeat(beat store.Beat) string {
+	return fmt.Sprintf("%s every %s fences after %s, at %s", beat.Worker, beat.Interval, beat.FenceAfter, beat.At.Format(time.RFC3339Nano))
+}
+
+func viewBeats(b *bed) {
+	one, two, still := b.id(), b.id(), b.id()
+	for _, w := range []events.ID{one, two, still} {
+		b.beat(store.Beat{Worker: w, First: true, Interval: time.Minute})
+	}
+	b.ok(b.heart().Still(b.ctx, still))
+	for i := range 3 {
+		newest := b.beat(store.Beat{Worker: one, Interval: time.Duration(i+1) * time.Second, FenceAfter: time.Duration(i) * time.Minute})
+		view := b.seen(store.Need{Beats: []events.ID{one, still, b.id(), one}})
+		want(b, "beats", len(view.Beats), 1)
+		want(b, "beat", exactBeat(view.Beats[one]), exactBeat(newest))
+	}
+	want(b, "beats that nobody named", len(b.seen(store.Need{}).Beats), 0)
+}
+
+func beatWithClaims(b *bed) {
+	one, two, never := b.id(), b.id(), b.id()
+	beats := map[events.ID]store.Beat{}
+	for _, w := range []events.ID{one, two} {
+		beats[w] = b.beat(store.Beat{Worker: w, First: true, Interval: time.Second, FenceAfter: time.Minute})
+	}
+	b.enqueue("mail", 1)
+	b.claim(one, 1, "mail")
+	view := b.seen(store.Need{Claims: []store.Holder{{Worker: one, N: 1}, {Worker: two, N: 1}, {Worker: never, N: 1}}})
+	want(b, "beats", len(view.Beats), 2)
+	for w, beat := range beats {
+		want(b, "beat", exactBeat(view.Beats[w]), exactBeat(beat))
+	}
+	want(b, "beats of one worker", len(b.seen(store.Need{Claims: []store.Holder{{Worker: two, N: 1}}}).Beats), 1)
 }
 
 // proofs are the sentences about an engine that is a store.ProcessWatcher.

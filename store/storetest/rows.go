@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -28,13 +29,21 @@ func (b *bed) full() []store.Change {
 	queued, running := change(events.MessageEntity(b.id()), 0, &events.MessageEnqueued{}), change(events.MessageEntity(b.id()), 0, &events.MessageEnqueued{})
 	queued.Row.State, queued.Row.Topic, queued.Row.Priority, queued.Row.DueAt = events.Queued, "queued", events.Low, at
 	queued.Row.Fields = []byte(`{"opaque":"né\\n\"<&>","n":[1,2]}`)
+	queued.Row.Lock, queued.Row.Waiting = "a%_\\'\"", store.Trying
 	queued.Payload = &store.Payload{Salt: [16]byte{1, 15: 255}, Bytes: []byte{0, 1, 255, '\n', 0}}
 	running.Row.State, running.Row.Topic, running.Row.Priority = events.Running, "it's; --", events.High
 	running.Row.Worker, running.Row.ClaimedAt, running.Row.Counted = b.id(), at.Add(time.Microsecond), true
+	running.Row.Lock, running.Row.LockToken = "é; --", math.MaxInt64
 	running.Payload = &store.Payload{Bytes: []byte{}}
+	blocked := change(events.MessageEntity(b.id()), 0, &events.MessageEnqueued{})
+	blocked.Row.State, blocked.Row.Topic, blocked.Row.Lock, blocked.Row.Waiting = events.Blocked, "queued", "l", store.Blocked
 	worker := change(events.WorkerEntity(b.id()), 0, &events.WorkerStarted{})
 	worker.Row.State = events.Live
-	return []store.Change{queued, running, configured("a%_\\'\"", 0), worker}
+	lock := change(events.LockEntity("a%_\\'\""), 0, &events.LockAcquired{})
+	lock.Row.State = events.Held
+	leader := change(events.LeaderEntity("a%_\\'\""), 0, &events.LeaderElected{})
+	clock := change(events.ClockEntity(), 0, &events.ClockStepped{})
+	return []store.Change{queued, running, blocked, configured("a%_\\'\"", 0), worker, lock, leader, clock}
 }
 
 func rowComesBack(b *bed) {
@@ -45,18 +54,24 @@ func rowComesBack(b *bed) {
 		kept.Payload = c.Payload
 		b.sameRows("kept", []store.Row{b.row(c.Row.Entity)}, []store.Row{kept})
 	}
-	want(b, "rows of the receipt", fmt.Sprint(entities(receipt.Rows)), fmt.Sprint([]events.Entity{
-		list[0].Row.Entity, list[1].Row.Entity, list[2].Row.Entity, list[3].Row.Entity,
-	}))
+	var wanted []events.Entity
+	for _, c := range list {
+		wanted = append(wanted, c.Row.Entity)
+	}
+	want(b, "rows of the receipt", fmt.Sprint(entities(receipt.Rows)), fmt.Sprint(wanted))
 }
 
 func rowsInOrder(b *bed) {
 	for _, topic := range []string{"b", "a", "c"} {
 		b.enqueue(topic, 3)
-		b.commit(b.giving(change(events.WorkerEntity(b.id()), 0, &events.WorkerStarted{})))
+		b.commit(b.giving(
+			change(events.WorkerEntity(b.id()), 0, &events.WorkerStarted{}), change(events.LockEntity(topic), 0, &events.LockAcquired{}),
+			change(events.LeaderEntity(topic), 0, &events.LeaderElected{}),
+		))
 	}
+	b.commit(b.giving(change(events.ClockEntity(), 0, &events.ClockStepped{})))
 	list := entities(b.kept(store.RowFilter{}))
-	want(b, "rows", len(list), 9+3+3)
+	want(b, "rows", len(list), 9+3*4+1)
 	if !slices.IsSortedFunc(list, events.Entity.Compare) {
 		b.t.Fatalf("rows are not in order: %v", list)
 	}
@@ -66,7 +81,9 @@ func rowsFiltered(b *bed) {
 	b.enqueue("mail", 4)
 	b.enqueue("print", 2)
 	worker := b.id()
-	b.commit(b.giving(change(events.WorkerEntity(worker), 0, &events.WorkerStarted{})))
+	b.commit(b.giving(
+		change(events.WorkerEntity(worker), 0, &events.WorkerStarted{}), change(events.LockEntity("mail"), 0, &events.LockAcquired{}),
+	))
 	b.claim(worker, 3, "print", "mail")
 	b.claim(b.id(), 1, "mail")
 	all := b.kept(store.RowFilter{})
@@ -75,6 +92,7 @@ func rowsFiltered(b *bed) {
 		{Kind: events.KindMessage},
 		{Kind: events.KindTopic},
 		{Kind: events.KindWorker},
+		{Kind: events.KindLock},
 		{Topic: "mail"},
 		{Topic: "unknown"},
 		{Entities: some},

@@ -37,7 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 // Run tests the engine: each sentence of the contract on a store of its own.
 func (s Suite) Run(t *testing.T) {
 	t.Helper()
-	list := [][]sentence{commits(), commitIDs(), outcomes(), reads(), rows(), claiming(), counting(), views(), bounds(), lifetimes(), exactness()}
+	list := [][]sentence{commits(), commitIDs(), outcomes(), reads(), rows(), claiming(), counting(), views(), bounds(), locking(), permits(), waits(), lifetimes(), exactness()}
 	if s.OpenAt != nil {
 		list = append(list, times())
 	}
@@ -50,6 +50,12 @@ func (s Suite) Run(t *testing.T) {
 	}
 	if _, ok := store.As[store.Heart](probe.s); ok {
 		list = append(list, beats())
+	}
+	if _, ok := store.As[store.Leaser](probe.s); ok {
+		list = append(list, leases())
+		if s.Again != nil {
+			list = append(list, sharedLeases())
+		}
 	}
 	if _, ok := store.As[store.ProcessWatcher](probe.s); ok {
 		list = append(list, proofs())

@@ -1,5 +1,5 @@
-// Package history makes a busy store for the tests of folds: every command of every lifecycle, on a few messages, workers and topics
-// that get into each other's way.
+// Package history makes a busy store for the tests of folds: every command of every lifecycle, on a few messages, workers, topics and
+// locks that get into each other's way.
 package history
 
 import (
@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,9 @@ import (
 
 // Topics are the topics that there are.
 var Topics = []string{"brain", "mail", "scan"}
+
+// Locks are the locks that there are.
+var Locks = []string{"gate", "press"}
 
 // workers is how many incarnations there are at a time.
 const workers = 3
@@ -33,7 +37,9 @@ type History struct {
 	clock atomic.Int64 // microseconds since epoch
 	ids   uint64
 	fleet [workers]events.ID
+	left  []events.ID // workers that others have taken the place of
 	known []events.ID // messages ever made
+	term  int         // the last one that somebody led under
 }
 
 // New is an empty store. draw gives the choices, each from 0 to n-1.
@@ -70,23 +76,25 @@ func (h *History) Busy(n int) error {
 func (h *History) Step() error {
 	h.clock.Add(int64(h.draw(3_000_000)))
 	steps := []func() error{
-		h.enqueue, h.enqueue, h.claim, h.claim, h.claim, h.settle, h.settle, h.settle, h.late, h.operate, h.limit, h.count, h.pause,
-		h.work, h.work, h.reclaim,
+		h.enqueue, h.enqueue, h.enqueue, h.claim, h.claim, h.claim, h.claim, h.settle, h.settle, h.settle, h.late, h.confirm,
+		h.operate, h.operate, h.limit, h.count, h.count, h.count, h.pause,
+		h.acquire, h.acquire, h.acquire, h.unlock, h.force, h.expire, h.permits, h.repair,
+		h.work, h.work, h.beat, h.beat, h.beat, h.reclaim, h.sweep, h.refuse, h.purge, h.lead, h.stepClock,
 	}
 	return steps[h.draw(len(steps))]()
 }
 
-// Do commits a call.
-func (h *History) Do(call store.Call) ([]store.Row, error) {
+// Do commits a call. That it is refused is no error.
+func (h *History) Do(call store.Call) (store.Receipt, error) {
 	receipts, err := h.Store.Decide(context.Background(), call)
 	if err != nil {
-		return nil, err
+		return store.Receipt{}, err
 	}
 	var refusal *fsm.Refusal
 	if err := receipts[0].Err; err != nil && !errors.As(err, &refusal) {
-		return nil, fmt.Errorf("%s: %w", call.Command.Name, err)
+		return store.Receipt{}, fmt.Errorf("%s: %w", call.Command.Name, err)
 	}
-	return receipts[0].Rows, nil
+	return receipts[0], nil
 }
 
 func (h *History) origin() calls.Origin { return calls.Origin{ID: h.ID(), Actor: "history"} }
@@ -112,16 +120,37 @@ func (h *History) Enqueue(topic string, n int, m fsm.EnqueueMessage) ([]events.I
 	return ids, err
 }
 
-// Claim lets a worker claim up to n messages of a topic.
+// Claim lets a worker claim up to n messages of a topic, and gives the rows that it granted.
 func (h *History) Claim(worker events.ID, topic string, n int) ([]store.Row, error) {
-	return h.Do(calls.Claim(h.origin(), fsm.Claim{Worker: worker, Asks: []fsm.Ask{{Topic: topic, N: n}}}))
+	receipt, err := h.Do(calls.Claim(h.origin(), fsm.Claim{Worker: worker, Asks: []fsm.Ask{{Topic: topic, N: n}}}))
+	granted := slices.DeleteFunc(receipt.Rows, func(row store.Row) bool { return row.State != events.Running })
+	return granted, err
 }
 
-// Settle ends a claim.
-func (h *History) Settle(sender, message events.ID, c fsm.MessageCommand) error {
-	settle := fsm.Settle{Sender: sender, Items: []fsm.Settlement{{ID: message, Command: c}}, Recordable: 1}
-	call, _ := calls.Settle(h.origin(), settle, nil)
+// Settle brings the result of a claim.
+func (h *History) Settle(sender events.ID, s fsm.Settlement) error {
+	call, _ := calls.Settle(h.origin(), fsm.Settle{Sender: sender, Items: []fsm.Settlement{s}, Recordable: 1}, nil)
 	_, err := h.Do(call)
+	return err
+}
+
+// Operate carries out an operator's command on a message.
+func (h *History) Operate(c fsm.Operate) error {
+	var rows []store.Row
+	for _, id := range c.IDs {
+		row, known, err := h.row(events.MessageEntity(id))
+		if err != nil {
+			return err
+		}
+		if known {
+			rows = append(rows, row)
+		}
+	}
+	call, _, err := calls.Operate(h.origin(), c, rows)
+	if err != nil {
+		return err
+	}
+	_, err = h.Do(call)
 	return err
 }
 
@@ -135,6 +164,14 @@ func (h *History) Topic(name string, c fsm.TopicCommand) error {
 func (h *History) Worker(id events.ID, c fsm.WorkerCommand) error {
 	_, err := h.Do(calls.OperateWorker(h.origin(), fsm.OperateWorker{Worker: id, Command: c}))
 	return err
+}
+
+// row is the row of an entity, where it has one.
+func (h *History) row(entity events.Entity) (row store.Row, known bool, err error) {
+	for row, err := range h.Store.Rows(context.Background(), store.RowFilter{Entities: []events.Entity{entity}}) {
+		return row, err == nil, err
+	}
+	return store.Row{}, false, nil
 }
 
 // messages is the rows of the messages in a state.

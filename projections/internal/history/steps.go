@@ -6,7 +6,6 @@ import (
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/internal/calls"
-	"github.com/foundling-go/foundling/store"
 )
 
 var keyNames = []string{"a", "b"}
@@ -19,17 +18,11 @@ func (h *History) enqueue() error {
 	if h.draw(4) == 0 {
 		m.Key = keyNames[h.draw(len(keyNames))]
 	}
+	if h.draw(2) == 0 {
+		m.Lock, m.OnLocked = h.lock(), events.LockPolicy(h.draw(2))
+	}
 	_, err := h.Enqueue(h.topic(), 1+h.draw(3), m)
 	return err
-}
-
-// worker is one of the fleet, which begins with nobody.
-func (h *History) worker() events.ID {
-	i := h.draw(workers)
-	if h.fleet[i] == (events.ID{}) {
-		h.fleet[i] = h.ID()
-	}
-	return h.fleet[i]
 }
 
 func (h *History) claim() error {
@@ -56,7 +49,7 @@ func (h *History) settle() error {
 		fsm.DeadLetterMessage{Token: m.Token, Error: "no such user"},
 		fsm.CancelMessage{Token: m.Token},
 	}
-	return h.Settle(row.Worker, row.Entity.ID, commands[h.draw(len(commands))])
+	return h.Settle(row.Worker, fsm.Settlement{ID: m.ID, Command: commands[h.draw(len(commands))], Permit: m.Permit()})
 }
 
 // message is one that was ever made.
@@ -73,7 +66,7 @@ func (h *History) late() error {
 	if !ok {
 		return nil
 	}
-	return h.Settle(h.worker(), id, fsm.CompleteMessage{Token: 1})
+	return h.Settle(h.worker(), fsm.Settlement{ID: id, Command: fsm.CompleteMessage{Token: 1}})
 }
 
 func (h *History) operate() error {
@@ -84,21 +77,17 @@ func (h *History) operate() error {
 	commands := []fsm.MessageCommand{
 		fsm.CancelMessage{By: "ann"}, fsm.TakeBackMessage{By: "ann"}, fsm.RedriveMessage{By: "ann"}, fsm.RedriveMessage{By: "ann"},
 	}
-	// Every key is held, not only the message's, so that no row has to be read for it.
-	var keys []store.Key
-	for _, topic := range Topics {
-		for _, key := range keyNames {
-			keys = append(keys, store.Key{Topic: topic, Name: key})
-		}
+	operate := fsm.Operate{
+		IDs: []events.ID{id}, Command: commands[h.draw(len(commands))], Force: fsm.Force(h.draw(2)), After: thresholds.After,
 	}
-	operate := fsm.Operate{IDs: []events.ID{id}, Command: commands[h.draw(len(commands))]}
-	call, _ := calls.Operate(h.origin(), operate, keys)
-	_, err := h.Do(call)
-	return err
+	if h.draw(4) == 0 {
+		operate.Gone = []events.ID{h.worker()}
+	}
+	return h.Operate(operate)
 }
 
 func (h *History) limit() error {
-	return h.Topic(h.topic(), fsm.ConfigureTopic{Limit: h.draw(4), By: "ann"})
+	return h.Topic(h.topic(), fsm.ConfigureTopic{Limit: max(0, h.draw(6)-2), By: "ann"})
 }
 
 func (h *History) count() error {
@@ -109,30 +98,4 @@ func (h *History) count() error {
 func (h *History) pause() error {
 	commands := []fsm.TopicCommand{fsm.PauseTopic{By: "ann", Detail: "INC-142"}, fsm.ResumeTopic{By: "ann"}, fsm.ResumeTopic{By: "ann"}}
 	return h.Topic(h.topic(), commands[h.draw(len(commands))])
-}
-
-func (h *History) work() error {
-	id := h.worker()
-	commands := []fsm.WorkerCommand{
-		fsm.StartWorker{Started: events.WorkerStarted{Host: "host-a", PID: 4711, Topics: Topics, HeartbeatInterval: time.Second}},
-		fsm.StartWorker{Started: events.WorkerStarted{Host: "host-b", PID: 4712, Topics: Topics, Proof: true}},
-		fsm.GapWorker{FromAt: h.Now().Add(-time.Minute), ToAt: h.Now()},
-		fsm.ReturnWorker{},
-		fsm.StopWorker{},
-	}
-	return h.Worker(id, commands[h.draw(len(commands))])
-}
-
-// reclaim gives back what a worker holds, and puts another in its place.
-func (h *History) reclaim() error {
-	i := h.draw(workers)
-	if h.fleet[i] == (events.ID{}) {
-		return nil
-	}
-	evidence := events.Evidence{Reason: events.ReasonProcessGone, Claimer: h.fleet[i], Limit: 2}
-	_, err := h.Do(calls.Reclaim(h.origin(), fsm.Reclaim{Evidence: evidence}, 1+h.draw(4)))
-	if h.draw(2) == 0 {
-		h.fleet[i] = events.ID{}
-	}
-	return err
 }

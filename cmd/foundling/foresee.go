@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/internal/calls"
+	"github.com/foundling-go/foundling/store"
+)
+
+// actOutcome is what became of a message in an action.
+type actOutcome string
+
+const (
+	plannedOutcome actOutcome = "planned" // nobody said yes
+	doneOutcome    actOutcome = "done"
+	refusedOutcome actOutcome = "refused" // the rules leave it alone, and the plan said so
+	movedOutcome   actOutcome = "moved"   // it was not as the plan had it any more
+)
+
+// prospect is what would become of a message.
+type prospect struct {
+	message fsm.Message  // as it is
+	becomes events.State // after it; absent where it is refused
+	lock    string       // that its claim holds; empty is none
+	freed   bool         // the lock's permit comes back with it
+	holder  *vital       // who has the claim; nil is nobody
+	refusal *fsm.Refusal // why it is left alone
+
+	outcome actOutcome
+	late    *fsm.Refusal // why it was left alone although the plan said otherwise
+}
+
+// same reports whether a message is as it was, as far as it matters to what is done to it.
+func (p prospect) same(q prospect) bool {
+	return p.message.Version == q.message.Version && p.becomes == q.becomes && p.freed == q.freed && (p.refusal == nil) == (q.refusal == nil)
+}
+
+// foresight is what would become of messages, decided by the same rules over what is read; nothing is written.
+type foresight struct {
+	name      string // of the command
+	otherwise string
+	now       time.Time
+	list      []prospect
+	procs     map[events.ID]process
+	names     *events.Names
+}
+
+// foresee says what an action would do.
+func (x action) foresee(ctx context.Context, s store.Store, ids []events.ID) (*foresight, error) {
+	f := &foresight{name: x.name, otherwise: x.otherwise, procs: map[events.ID]process{}}
+	shown := slices.Clone(ids)
+	for page := range slices.Chunk(ids, maxActed) {
+		list, err := x.foreseePage(ctx, s, page)
+		if err != nil {
+			return nil, err
+		}
+		f.list = append(f.list, list...)
+	}
+	for _, p := range f.list {
+		if p.holder == nil {
+			continue
+		}
+		id := p.message.Worker
+		shown = append(shown, id)
+		if _, known := f.procs[id]; known {
+			continue
+		}
+		started, err := startOf(ctx, s, id)
+		if err != nil {
+			return nil, err
+		}
+		if started != nil {
+			f.procs[id] = process{started.Host, started.PID}
+		}
+	}
+	f.names = namesFor(shorten(0, shown...))
+	var err error
+	f.now, err = s.Now(ctx)
+	return f, err
+}
+
+func (x action) foreseePage(ctx context.Context, s store.Store, ids []events.ID) ([]prospect, error) {
+	entities := make([]events.Entity, len(ids))
+	for i, id := range ids {
+		entities[i] = events.MessageEntity(id)
+	}
+	var rows []store.Row
+	var workers []events.ID
+	for row, err := range s.Rows(ctx, store.RowFilter{Entities: entities}) {
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+		if row.Worker != (events.ID{}) {
+			workers = append(workers, row.Worker)
+		}
+	}
+	command := fsm.Operate{IDs: ids, Command: x.command, Force: x.force, After: x.after}
+	v, err := readVitals(ctx, s, x.after, workers)
+	if err == nil {
+		err = v.doubt // what is done is judged by it
+	}
+	if err != nil {
+		return nil, err
+	}
+	for id := range v.gone {
+		command.Gone = append(command.Gone, id)
+	}
+	return rehearse(ctx, s, rehearsal{command, rows, v})
+}
+
+// rehearsal is a command on messages that is decided without being carried out.
+type rehearsal struct {
+	command fsm.Operate
+	rows    []store.Row // of the messages that have one
+	vitals  *vitals
+}
+
+// rehearse decides on each message by itself: two that have one lock are never in one commit.
+func rehearse(ctx context.Context, s store.Store, r rehearsal) ([]prospect, error) {
+	type part struct {
+		call     store.Call
+		refusals *[]*fsm.Refusal
+	}
+	parts := make([]part, len(r.command.IDs))
+	var all store.Need
+	for i, id := range r.command.IDs {
+		one := r.command
+		one.IDs = []events.ID{id}
+		var err error
+		if parts[i].call, parts[i].refusals, err = calls.Operate(calls.Origin{}, one, r.rows); err != nil {
+			return nil, err
+		}
+		need := parts[i].call.Need
+		all.Held, all.Locks = append(all.Held, need.Held...), append(all.Locks, need.Locks...)
+		all.Permits, all.Beats = append(all.Permits, need.Permits...), append(all.Beats, need.Beats...)
+	}
+	seen, err := peek(ctx, s, all)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]prospect, len(parts))
+	for i, p := range parts {
+		view := seen.of(p.call.Need)
+		changes, err := p.call.Fn(view)
+		if err != nil {
+			return nil, err
+		}
+		if list[i], err = r.prospect(r.command.IDs[i], view, changes); err != nil {
+			return nil, err
+		}
+		if list[i].refusal = (*p.refusals)[0]; list[i].refusal != nil {
+			list[i].becomes, list[i].outcome = events.Absent, refusedOutcome
+		}
+	}
+	return list, nil
+}
+
+// prospect is what a rule said of a message.
+func (r rehearsal) prospect(id events.ID, view store.View, changes store.Changes) (prospect, error) {
+	entity := events.MessageEntity(id)
+	m, err := messageIn(view, entity)
+	p := prospect{message: m, outcome: plannedOutcome}
+	for _, c := range changes.Rows {
+		if c.Row.Entity == entity {
+			p.becomes = c.Row.State
+		}
+	}
+	if m.LockToken != 0 {
+		p.lock = m.Lock
+		p.freed = slices.ContainsFunc(changes.Permits, func(c store.PermitChange) bool {
+			return c.Back && c.Permit.PermitKey == store.PermitKey(m.Permit())
+		})
+	}
+	if m.Worker != (events.ID{}) {
+		holder := r.vitals.of(m.Worker)
+		p.holder = &holder
+	}
+	return p, err
+}
+
+// outcomes counts what became of the messages.
+func (f *foresight) outcomes() map[actOutcome]int {
+	n := map[actOutcome]int{}
+	for _, p := range f.list {
+		n[p.outcome]++
+	}
+	return n
+}

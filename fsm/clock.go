@@ -1,0 +1,97 @@
+package fsm
+
+import (
+	"time"
+
+	"github.com/foundling-go/foundling/events"
+)
+
+// clockLife is the table of the store's clock: it is known once it has stepped.
+var clockLife = newLifecycle(events.KindClock,
+	edge(events.TypeClockStepped, events.Active, events.Absent, events.Active),
+)
+
+// Clock is what the log knows of the store's clock: its last step. Its zero value is a clock that never stepped.
+type Clock struct {
+	Version int
+	State   events.State
+	StepAt  time.Time // when the step was recorded
+	FromAt  time.Time // what it would have said had it gone on
+	ToAt    time.Time // what it said
+}
+
+// VisitFields names the fields as a store keeps them. The version has a column of its own.
+func (c *Clock) VisitFields(f *events.Fields) {
+	f.State("state", &c.State)
+	f.Time("step", &c.StepAt)
+	f.Time("from", &c.FromAt)
+	f.Time("to", &c.ToAt)
+}
+
+// Age is how long ago something was stored. What lies in the future was stored before the clock was set back: it ages from the last step
+// that is known, so that nothing looks fresh for years.
+func (c Clock) Age(now, then time.Time) time.Duration {
+	if then.After(now) {
+		if c.StepAt.IsZero() {
+			return 0
+		}
+		then = c.StepAt
+	}
+	return max(0, now.Sub(then))
+}
+
+// StepClock records that the clock was seen to step. Several see the same step: within the tolerance it is one.
+type StepClock struct {
+	FromAt    time.Time
+	ToAt      time.Time
+	Worker    events.ID
+	Tolerance time.Duration
+}
+
+// Name is "step-clock".
+func (StepClock) Name() string { return "step-clock" }
+
+// Decide gives the event that follows, or none where the step is known.
+func (c Clock) Decide(s StepClock, _ time.Time) []events.Event {
+	if c.State != events.Absent && near(c.FromAt, s.FromAt, s.Tolerance) && near(c.ToAt, s.ToAt, s.Tolerance) {
+		return nil
+	}
+	return []events.Event{&events.ClockStepped{FromAt: kept(s.FromAt), ToAt: kept(s.ToAt), Worker: s.Worker}}
+}
+
+func near(a, b time.Time, tolerance time.Duration) bool { return a.Sub(b).Abs() <= tolerance }
+
+// Evolve is the clock after a recorded event. An event of another lifecycle leaves it as it is.
+func (c Clock) Evolve(event events.Event, at time.Time) Clock {
+	e, ok := event.(*events.ClockStepped)
+	if !ok {
+		return c
+	}
+	return Clock{Version: c.Version + 1, State: events.Active, StepAt: at, FromAt: e.FromAt, ToAt: e.ToAt}
+}
+
+// OperateClock records a step of the store's clock.
+type OperateClock struct{ StepClock }
+
+// Decide gives what the store must keep.
+func (c OperateClock) Decide(held Held) (Outcome, error) {
+	l := newLedger(held)
+	l.clock(held.Clock, c.StepClock)
+	return l.outcome, nil
+}
+
+// Entity is the clock's entity.
+func (c *Clock) Entity() events.Entity { return events.ClockEntity() }
+
+// At is the clock's version and state.
+func (c *Clock) At() (int, events.State) { return c.Version, c.State }
+
+// Kept reports that a clock that stepped is kept for ever.
+func (c *Clock) Kept() bool { return c.State != events.Absent }
+
+func (c *Clock) evolved(r events.Recorded) Value { next := c.Evolve(r.Event, r.At()); return &next }
+
+func (c *Clock) versioned(_ events.Entity, version int) Value {
+	c.Version = version
+	return c
+}
