@@ -31,9 +31,12 @@ func TestAMessageThatComesAgainToItsWorkerDoesNotHideItsFirstHandler(t *testing.
 			if m.Attempt > 1 {
 				return nil
 			}
-			<-ctx.Done()
-			cause <- context.Cause(ctx)
-			<-end // it hears that it is to stop, and takes its time
+			select {
+			case <-ctx.Done():
+				cause <- context.Cause(ctx)
+				<-end // it hears that it is to stop, and takes its time
+			case <-end:
+			}
 			return nil
 		})
 		stop := running(t, w)

@@ -34,6 +34,16 @@ const (
 // Name is the command's.
 func (c Operate) Name() string { return c.Command.Name() }
 
+// VisitFields names the parameters that the events do not carry: by what workers were judged.
+func (c *Operate) VisitFields(f *events.Fields) {
+	force := int(c.Force)
+	f.Int("force", &force)
+	f.Duration("after", &c.After)
+	f.IDs("judged", &c.Judged)
+	f.IDs("gone", &c.Gone)
+	c.Force = Force(force)
+}
+
 // Decide gives what the store must keep, and per message nil or its *Refusal. Refusals are the operator's to read; they are not
 // recorded.
 func (c Operate) Decide(held Held) (Outcome, []*Refusal, error) {

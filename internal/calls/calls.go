@@ -138,7 +138,11 @@ func Operate(o Origin, c fsm.Operate, rows []store.Row) (store.Call, *[]*fsm.Ref
 		}
 	}
 	c.Judged = need.Beats
-	call, refusals := refusing(o.call(c.Name(), nil, need), func(held fsm.Held) (fsm.Outcome, []*fsm.Refusal, error) {
+	var params events.Visitor
+	if len(c.Judged) > 0 { // else nobody was judged
+		params = &c
+	}
+	call, refusals := refusing(o.call(c.Name(), params, need), func(held fsm.Held) (fsm.Outcome, []*fsm.Refusal, error) {
 		for _, worker := range need.Beats { // one without a heartbeat was looked for all the same
 			if _, beats := held.Beats[worker]; !beats {
 				held.Beats[worker] = fsm.Member{Worker: worker}

@@ -18,6 +18,7 @@ type plan struct {
 	Length    time.Duration // of the time in which faults happen
 	Proof     bool          // a kernel proves deaths
 	Processes []foundling.WorkerOptions
+	Starts    []time.Duration // of the processes: they do not all beat at once
 	Topics    []foundling.TopicOptions
 	Locks     []int // permits by lock; 0 is left as it is
 	Tasks     []task
@@ -61,6 +62,7 @@ func drawPlan(d draw) plan {
 	p.Length = base * time.Duration(4+d(6))
 	for range 2 + d(4) {
 		p.Processes = append(p.Processes, p.drawWorker(d, base))
+		p.Starts = append(p.Starts, d.between(0, p.Unit))
 	}
 	p.Processes[0].Sweeps = foundling.SweepsOn
 	for range 1 + d(3) {
@@ -131,7 +133,7 @@ func drawSwarm(d draw) []string {
 
 func (p *plan) drawStep(d draw, swarm []string, base time.Duration) step {
 	return step{
-		At: d.between(0, p.Length), What: pick(d, swarm...), Who: d(1 << 10),
+		At: d.between(p.Unit, p.Length), What: pick(d, swarm...), Who: d(1 << 10),
 		For: pick(d, base/2, p.Unit, base, base+p.Unit, 2*base, 4*base),
 	}
 }
@@ -195,8 +197,8 @@ func (p plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, unit %s, faults for %s, proof of death %t\n", p.Seed, p.Unit, p.Length, p.Proof)
 	for i, o := range p.Processes {
-		fmt.Fprintf(&b, "process %d: concurrency=%d heartbeat=%s after=%s fence=%s interval=%s grace=%s limit=%d count=%s ttl=%s drain=%s settle=%s sweeps=%t\n",
-			i+1, o.Concurrency, o.HeartbeatInterval, o.ReclaimAfter, o.FenceAfter, o.ReclaimInterval, o.ClaimGrace, o.OrphanMaxAttempts,
+		fmt.Fprintf(&b, "process %d: start=%s concurrency=%d heartbeat=%s after=%s fence=%s interval=%s grace=%s limit=%d count=%s ttl=%s drain=%s settle=%s sweeps=%t\n",
+			i+1, p.Starts[i], o.Concurrency, o.HeartbeatInterval, o.ReclaimAfter, o.FenceAfter, o.ReclaimInterval, o.ClaimGrace, o.OrphanMaxAttempts,
 			o.OrphanCount, o.WorkerTTL, o.DrainTimeout, o.SettleTimeout, o.Sweeps == foundling.SweepsOn)
 	}
 	for i, o := range p.Topics {

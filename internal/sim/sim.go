@@ -74,8 +74,8 @@ func (s *simulation) live(ctx context.Context) error {
 	if err := s.office.open(ctx); err != nil {
 		return err
 	}
-	for _, p := range s.processes {
-		p.start()
+	for i, p := range s.processes {
+		s.after(s.plan.Starts[i], p.start)
 	}
 	for _, step := range s.plan.steps() {
 		if !s.until(step.At) {
