@@ -14,9 +14,10 @@ var actions = []action{
 	{"crash", 4, func(s *simulation, st step) bool { return s.who(st).crash(st.For) }},
 	{"pause", 4, func(s *simulation, st step) bool { return s.who(st).pause(st.For) }},
 	{"restart", 2, func(s *simulation, st step) bool { return s.who(st).restart(st.For / 4) }},
-	{"lost answers", 3, func(s *simulation, st step) bool { return s.trouble(st, usualDelay, 25) }},
-	{"most answers lost", 3, func(s *simulation, st step) bool { return s.trouble(st, usualDelay, 75) }},
-	{"slow store", 2, func(s *simulation, st step) bool { return s.trouble(st, 2*s.plan.Unit, 0) }},
+	{"lost answers", 3, func(s *simulation, st step) bool { return s.trouble(st, trouble{losses: 25}) }},
+	{"most answers lost", 3, func(s *simulation, st step) bool { return s.trouble(st, trouble{losses: 75}) }},
+	{"heartbeats lost", 3, func(s *simulation, st step) bool { return s.trouble(st, trouble{mute: true}) }},
+	{"slow store", 2, func(s *simulation, st step) bool { return s.trouble(st, trouble{delay: 2 * s.plan.Unit}) }},
 	{"outage: calls fail", 2, func(s *simulation, st step) bool { return s.cutOff(st, callsFail) }},
 	{"outage: calls hang", 2, func(s *simulation, st step) bool { return s.cutOff(st, callsHang) }},
 	{"clock forward", 2, func(s *simulation, st step) bool { return s.stepClock(far(st)) }},
@@ -44,12 +45,12 @@ func (st step) do(s *simulation) {
 func (s *simulation) who(st step) *process { return s.processes[st.Who%len(s.processes)] }
 
 // trouble is between one process, or the office, and the store for a while.
-func (s *simulation) trouble(st step, delay time.Duration, losses int) bool {
+func (s *simulation) trouble(st step, t trouble) bool {
 	p := s.office.port
 	if i := st.Who % (len(s.processes) + 1); i < len(s.processes) {
 		p = s.processes[i].port()
 	}
-	p.trouble(delay, losses)
+	p.suffer(t)
 	s.after(st.For, p.heal)
 	return true
 }

@@ -27,8 +27,7 @@ type port struct {
 	mu      sync.Mutex
 	random  *rand.Rand
 	resumed chan struct{} // closed when the process goes on; nil while it runs
-	delay   time.Duration // the most that a way to the store takes
-	losses  int           // of a hundred answers, how many are lost
+	trouble               // what is between it and the store for a while
 	proofs  []events.ID   // of life, which the kernel lets go of
 	killed  bool
 	marked  bool // something befell it that did not befall all others
@@ -36,9 +35,16 @@ type port struct {
 
 const usualDelay = 3 * time.Millisecond
 
+// trouble is what can be between a process and the store.
+type trouble struct {
+	delay  time.Duration // the most that a way to the store takes
+	losses int           // of a hundred answers, how many are lost
+	mute   bool          // heartbeats, which have a connection of their own, do not come through
+}
+
 // newPort is the store of a process that begins. What befalls its calls is drawn from the stream.
 func newPort(s *simulation, stream uint64) *port {
-	p := &port{sim: s, dead: make(chan struct{}), random: rand.New(rand.NewPCG(s.plan.Seed, stream)), delay: usualDelay}
+	p := &port{sim: s, dead: make(chan struct{}), random: rand.New(rand.NewPCG(s.plan.Seed, stream)), trouble: trouble{delay: usualDelay}}
 	p.behind = faulty.New(s.engine, p.fault)
 	return p
 }
@@ -154,15 +160,22 @@ func (p *port) kill() bool {
 	return true
 }
 
-// trouble makes the ways to the store long, or so many of a hundred answers get lost.
-func (p *port) trouble(delay time.Duration, losses int) {
+// suffer puts trouble between the process and the store.
+func (p *port) suffer(t trouble) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.delay, p.losses = delay, losses
-	p.marked = p.marked || delay != usualDelay || losses > 0
+	t.delay = max(t.delay, usualDelay)
+	p.trouble = t
+	p.marked = p.marked || t != trouble{delay: usualDelay}
 }
 
-func (p *port) heal() { p.trouble(usualDelay, 0) }
+func (p *port) heal() { p.suffer(trouble{}) }
+
+func (p *port) isMute() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mute
+}
 
 // hop is a call of the store by the process. What it had in hand when it was made to stand still is sent late, whatever its context says by then.
 func hop[T any](ctx context.Context, p *port, call func(context.Context) (T, error)) (T, error) {

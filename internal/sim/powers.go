@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -9,6 +10,9 @@ import (
 )
 
 // The powers of the engine, as a process sees them.
+
+// errMute is the error of a heartbeat that does not come through, although the store is there.
+var errMute = errors.New("heartbeats do not come through")
 
 // Watch implements store.Waiter.
 func (p *port) Watch(topics []string) (<-chan struct{}, func()) {
@@ -22,6 +26,10 @@ func (p *port) Watch(topics []string) (<-chan struct{}, func()) {
 // Beat implements store.Heart.
 func (p *port) Beat(ctx context.Context, b store.Beat) (time.Time, error) {
 	heart, _ := store.As[store.Heart](p.behind) // the engine has all powers
+	if p.isMute() {
+		p.rest()
+		return time.Time{}, errMute
+	}
 	return hop(ctx, p, func(ctx context.Context) (time.Time, error) { return heart.Beat(ctx, b) })
 }
 

@@ -76,7 +76,7 @@ func simulate(t *testing.T, n int) tally {
 // Some processes on one store, killed, stopped, cut off and confused: the log obeys the laws after each event, and in the end everything has
 // settled, every lock is free, no count is left and nobody waits for what is free.
 func TestSimulation(t *testing.T) {
-	met := simulate(t, 250)
+	met := simulate(t, 300)
 	if !steered() {
 		met.complete(t, often)
 	}

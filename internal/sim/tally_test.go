@@ -30,7 +30,7 @@ func (t tally) complete(tb testing.TB, want []string) {
 
 // often is what a few hundred runs meet.
 var often = []string{
-	"step: crash", "step: pause", "step: restart", "step: lost answers", "step: most answers lost", "step: slow store", "step: outage: calls fail",
+	"step: crash", "step: pause", "step: restart", "step: lost answers", "step: most answers lost", "step: heartbeats lost", "step: slow store", "step: outage: calls fail",
 	"step: outage: calls hang", "step: clock forward", "step: clock back", "step: cancel", "step: requeue", "step: requeue forced",
 	"step: redrive", "step: release lock", "step: configure lock", "step: configure topic", "step: sweep",
 
@@ -39,10 +39,9 @@ var often = []string{
 
 	"handler: undisturbed", "handler: fenced", "handler: claim lost", "handler: stopping", "handler: timed out",
 
-	"message.enqueued", "message.claimed", "message.completed", "message.blocked", "message.unblocked", "message.discarded", "message.counted",
+	"message.enqueued", "message.claimed", "message.completed", "message.blocked", "message.unblocked", "message.discarded",
 	"message.orphaned: silent", "message.orphaned: process_gone", "message.redriven",
-	"message.requeued: retry", "message.requeued: released", "message.requeued: snoozed", "message.requeued: unclaimed",
-	"message.requeued: taken_back", "message.requeued: orphan",
+	"message.requeued: retry", "message.requeued: released", "message.requeued: snoozed", "message.requeued: taken_back", "message.requeued: orphan",
 	"message.dead_lettered: exhausted", "message.dead_lettered: handler", "message.dead_lettered: orphan_limit",
 	"message.cancelled: handler", "message.cancelled: operator", "message.refused: stale_token", "message.refused: wrong_state",
 
@@ -55,6 +54,7 @@ var often = []string{
 
 // seldom is what it takes thousands to meet.
 var seldom = []string{
+	"message.requeued: unclaimed", "message.counted",
 	"sweep.refused: liveness_unreadable", "sweep.refused: liveness_empty", "sweep.refused: caller_missing",
 	"store: decide answered into an outage", "store: decide delivered late", "office: enqueue unknown", "office: cancel refused: wrong_state",
 }
