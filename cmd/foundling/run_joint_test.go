@@ -340,7 +340,7 @@ func TestWhatIsTakenBackIsCountedInLines(t *testing.T) {
 	_ = cmd.Wait()
 	h.makeFile("well")
 	got := h.run("", "run", "--resume", "x")
-	want := fmt.Sprintf(`(?m)^x: \d done · 3 were running in process %d, gone: taken back · \d waiting$`, cmd.Process.Pid)
+	want := fmt.Sprintf(`(?m)^x: (\d done · )?3 were running in process %d, gone: taken back( · \d waiting)?$`, cmd.Process.Pid) // it may be found a moment later
 	if got.code != 0 || !regexp.MustCompile(want).MatchString(got.errout) {
 		t.Errorf("exit code %d, want %s\n%s", got.code, want, got.errout)
 	}
