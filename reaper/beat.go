@@ -205,8 +205,7 @@ func (b *Beat) conclude(ctx context.Context, s Sweep, r Report, step *Step) erro
 		if b.doubted.IsZero() || now.Before(b.doubted) {
 			b.doubted = now
 		}
-		// While only the living are there, nobody waits for its end.
-		if r.Suspects == 0 || now.Sub(b.doubted) <= b.Thresholds.After+b.Interval {
+		if now.Sub(b.doubted) <= b.Thresholds.After+b.Interval {
 			step.Waits = true
 			return nil
 		}
