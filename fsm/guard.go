@@ -63,18 +63,27 @@ func Judge(m Member, t events.Thresholds, clock Clock, now time.Time) events.Rea
 	if m.LastBeatAt.IsZero() {
 		return events.ReasonNoHeartbeat
 	}
-	age := clock.Age(now, m.LastBeatAt)
+	age := m.silence(clock, now)
 	if age > t.After && age > m.FenceAfter+m.Interval {
 		return events.ReasonSilent
 	}
 	return ""
 }
 
+// silence is how old a member's heartbeat is. One that lies ahead by no more than two of its intervals is young: a clock that is set back by an
+// interval or less is not seen to step, and what was confirmed just before must not be as old as the last step that was. It lies behind soon.
+func (m Member) silence(clock Clock, now time.Time) time.Duration {
+	if ahead := m.LastBeatAt.Sub(now); ahead > 0 && ahead <= 2*m.Interval {
+		return 0
+	}
+	return clock.Age(now, m.LastBeatAt)
+}
+
 // Live is the members of the live set: whose heartbeat is at most After old, and who are not proven to have ended.
 func (c Census) Live(t events.Thresholds) []Member {
 	var list []Member
 	for _, m := range c.Members {
-		if !m.Gone && c.Clock.Age(c.Now, m.LastBeatAt) <= t.After {
+		if !m.Gone && m.silence(c.Clock, c.Now) <= t.After {
 			list = append(list, m)
 		}
 	}
@@ -195,7 +204,7 @@ func (c Census) Liveness(t events.Thresholds) events.Liveness {
 		_ = binary.Write(hash, binary.BigEndian, m.LastBeatAt.UnixMicro()) // a hash takes everything
 		if i < events.Members {
 			l.IDs = append(l.IDs, m.Worker)
-			l.Ages = append(l.Ages, int(c.Clock.Age(c.Now, m.LastBeatAt).Milliseconds()))
+			l.Ages = append(l.Ages, int(m.silence(c.Clock, c.Now).Milliseconds()))
 		}
 	}
 	if len(live) > 0 {

@@ -25,7 +25,7 @@ type Beat struct {
 
 	term    int       // under which it leads; 0 while it does not
 	seen    fsm.Lease // of somebody else, as it was when it was looked at last
-	doubted time.Time // since when a sweep is due and waits for proof; zero while none does
+	doubted time.Time // since when a sweep that is due waits for proof, or when it last had nobody to judge; zero while none waits
 }
 
 // Step is what came of one step.
@@ -202,7 +202,7 @@ func (b *Beat) sweep(ctx context.Context, lease fsm.Lease, own []time.Time, step
 func (b *Beat) conclude(ctx context.Context, s Sweep, r Report, step *Step) error {
 	now := r.Census.Now
 	if r.Doubt != nil && !r.Blind() {
-		if b.doubted.IsZero() || now.Before(b.doubted) {
+		if b.doubted.IsZero() || now.Before(b.doubted) || r.Suspects == 0 { // while all are heard, nobody waits for its end
 			b.doubted = now
 		}
 		if now.Sub(b.doubted) <= b.Thresholds.After+b.Interval {

@@ -124,17 +124,34 @@ func TestTheBeatWaitsForProofBeforeItRefuses(t *testing.T) {
 	b := s.beatBy(s.sweeper)
 	s.own = nil
 	s.beat(s.sweeper)
-	began := s.now
+	began := s.now                          // when everybody was last heard
 	for s.now.Sub(began) <= 7*time.Minute { // After + Interval
 		got := step(s, b)
 		if got.Refused || !got.Waits {
-			t.Fatalf("after %s: %+v, want it to wait", s.now.Sub(began), got)
+			t.Fatalf("%s after everybody was heard: %+v, want it to wait", s.now.Sub(began), got)
+		}
+		if got.Sweep.Suspects == 0 {
+			began = s.now
 		}
 		s.pass(15*time.Second, s.sweeper)
 		s.own = s.own[len(s.own)-1:] // as if it had begun just now: it is never proven
 	}
 	if got := step(s, b); !got.Refused || s.count(events.TypeSweepRefused) != 1 {
 		t.Fatalf("after %s: %+v, want one refusal", s.now.Sub(began), got)
+	}
+}
+
+// A process that was suspended while nobody else was there doubts its own evidence for a while. That is nothing to tell anybody of.
+func TestTheBeatWaitsForAsLongAsEverybodyIsHeard(t *testing.T) {
+	s := newStage(t, 2, 2)
+	b := s.beatBy(s.sweeper)
+	for range 100 {
+		s.beat(s.sweeper, s.holder)
+		s.own = s.own[len(s.own)-1:]
+		if got := step(s, b); got.Refused || !got.Waits || got.Sweep.Doubt == nil {
+			t.Fatalf("at %s: %+v, want it to wait", s.now, got)
+		}
+		s.now = s.now.Add(15 * time.Second)
 	}
 }
 

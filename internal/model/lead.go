@@ -117,7 +117,7 @@ func (m *model) moveLeader(to, typ, worker string, term int) {
 func (m *model) conclude(p *process, s *sweep) (waits bool) {
 	l := p.leads
 	if s.doubt != "" && !s.blind() {
-		if l.doubted == never || m.now < l.doubted {
+		if l.doubted == never || m.now < l.doubted || s.suspects == 0 {
 			l.doubted = m.now
 		}
 		if m.now-l.doubted <= s.after+l.every {

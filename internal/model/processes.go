@@ -60,6 +60,14 @@ func (m *model) age(then time.Duration) time.Duration {
 	return max(0, m.now-then)
 }
 
+// silence is how old a heartbeat is. One that lies ahead by no more than two intervals is young.
+func (m *model) silence(b beat) time.Duration {
+	if ahead := b.at - m.now; ahead > 0 && ahead <= 2*b.interval {
+		return 0
+	}
+	return m.age(b.at)
+}
+
 // beat is a heartbeat. It is false where the store has no row to renew.
 func (m *model) beat(p *process) bool {
 	p.next = m.passed + p.interval
@@ -140,7 +148,7 @@ func (m *model) judge(name string, gone bool, after time.Duration) string {
 		return "process_gone"
 	case !row:
 		return "no_heartbeat"
-	case m.age(b.at) > after && m.age(b.at) > b.fence+b.interval:
+	case m.silence(b) > after && m.silence(b) > b.fence+b.interval:
 		return "silent"
 	}
 	return ""
@@ -154,7 +162,7 @@ func (m *model) evidence(reason, claimer string) fields {
 		f = f.when("last_beat", b.at)
 	}
 	if reason == "silent" {
-		f = f.dur("age", m.age(b.at))
+		f = f.dur("age", m.silence(b))
 	}
 	return f.dur("interval", b.interval).dur("fence_after", b.fence)
 }

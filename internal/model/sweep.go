@@ -145,7 +145,7 @@ func (m *model) look(s *sweep) {
 		b, row := m.beats[name]
 		switch {
 		case !row || m.unreadable:
-		case !m.gone(name) && m.age(b.at) <= s.after:
+		case !m.gone(name) && m.silence(b) <= s.after:
 			s.live = append(s.live, name)
 		default:
 			s.silent++
@@ -272,7 +272,7 @@ func (m *model) liveness(s *sweep) fields {
 		id, at := m.id(name), m.beats[name].at
 		hash.Write(id[:])
 		hash.Write(binary.BigEndian.AppendUint64(nil, uint64(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(at).UnixMicro())))
-		ages = append(ages, strconv.Itoa(int(m.age(at).Milliseconds())))
+		ages = append(ages, strconv.Itoa(int(m.silence(m.beats[name]).Milliseconds())))
 	}
 	f.text += (&events.Names{}).Fields(&events.SweepFinished{Liveness: events.Liveness{Hash: [32]byte(hash.Sum(nil))}})
 	return f.str("members", strings.Join(s.live, ",")).str("ages_ms", strings.Join(ages, ","))
