@@ -3,6 +3,7 @@ package foundling_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -80,6 +81,71 @@ func TestADamagedRowKeepsNoOtherResultFromBeingStored(t *testing.T) {
 		if got := history(t, inner, ids[1]); got != "enqueued claimed completed" {
 			t.Errorf("once it can be read again: %s", got)
 		}
+		stop()
+		clean(t, inner)
+	})
+}
+
+// unread is a store in which a walk over rows finds one that it cannot read, and goes on behind it.
+type unread struct {
+	store.Store
+	bad atomic.Pointer[events.Entity]
+}
+
+func (s *unread) Unwrap() store.Store { return s.Store }
+
+func (s *unread) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Row, error] {
+	return func(yield func(store.Row, error) bool) {
+		for row, err := range s.Store.Rows(ctx, f) {
+			if bad := s.bad.Load(); bad != nil && row.Entity == *bad {
+				row, err = store.Row{}, &events.Corrupt{Entity: row.Entity, Detail: "its row"}
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// Neither is the handler of the claim that cannot be read ended, since nothing says that it was lost, nor do the others go unwatched.
+func TestReconcilingGoesOnBesideADamagedClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := memory.New(memory.Options{})
+		s := &unread{Store: inner}
+		c := clientOf(t, s)
+		w := newWorker(t, c, foundling.WorkerOptions{Concurrency: 4})
+		topic := foundling.NewTopic[int]("mail", foundling.TopicOptions{})
+		ended := make(chan int, 3)
+		topic.Handle(w, func(ctx context.Context, m foundling.Message[int]) error {
+			<-ctx.Done()
+			if errors.Is(context.Cause(ctx), foundling.ErrClaimLost) {
+				select {
+				case ended <- m.Payload:
+				default: // one too many was told already
+				}
+			}
+			return ctx.Err()
+		})
+		var ids []foundling.ID
+		for n := range 3 {
+			id, err := topic.Enqueue(t.Context(), c, n, foundling.EnqueueOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, id)
+		}
+		stop := running(t, w)
+		time.Sleep(time.Second)
+		bad := events.MessageEntity(ids[0])
+		s.bad.Store(&bad)
+		if err := c.Cancel(t.Context(), "not wanted", ids[1]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if len(ended) != 1 || <-ended != 1 {
+			t.Errorf("want the handler of the cancelled message, and no other, to be told that its claim was lost")
+		}
+		s.bad.Store(nil)
 		stop()
 		clean(t, inner)
 	})

@@ -151,28 +151,58 @@ func (s Sweep) reclaim(ctx context.Context, v *survey, m fsm.Member, report *Rep
 		if len(receipt.Events) > 0 {
 			continue
 		}
+		left, err := s.left(ctx, m.Worker)
 		if seen.Spared > 0 { // all that is left of the estate is as young, also what is behind the page
-			err = s.left(ctx, m.Worker, report)
+			report.Spared += left
 		}
 		return err
 	}
 }
 
-// left counts what a dead worker still holds: each claim with its permit, and the permits beside. What cannot be read the sweep has told of.
-func (s Sweep) left(ctx context.Context, worker events.ID, report *Report) error {
+// left counts what a dead worker still holds: each claim with its permit, and the permits beside. Its error names what cannot be read: no commit
+// gives that back, and nothing else would ever tell of it.
+func (s Sweep) left(ctx context.Context, worker events.ID) (int, error) {
+	n := 0
+	var errs error
 	claims := map[store.PermitKey]bool{}
 	for row, err := range s.Store.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Worker: worker}) {
 		if err == nil {
-			claims[store.PermitKey{Lock: row.Lock, Token: row.LockToken}] = true
-			report.Spared++
+			_, err = calls.Message(row)
 		}
+		if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		claims[store.PermitKey{Lock: row.Lock, Token: row.LockToken}] = true
+		n++
 	}
+	var locks []events.Entity
 	for p, err := range s.Store.Permits(ctx, store.PermitFilter{Worker: worker}) {
-		if err == nil && !claims[p.PermitKey] {
-			report.Spared++
+		if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		locks = append(locks, events.LockEntity(p.Lock))
+		if !claims[p.PermitKey] {
+			n++
 		}
 	}
-	return ctx.Err()
+	return n, errors.Join(errs, s.legible(ctx, locks))
+}
+
+// legible names those of some rows that cannot be read.
+func (s Sweep) legible(ctx context.Context, entities []events.Entity) error {
+	if len(entities) == 0 {
+		return ctx.Err()
+	}
+	var errs error
+	for row, err := range s.Store.Rows(ctx, store.RowFilter{Entities: entities}) {
+		if err == nil {
+			_, err = calls.Value(row)
+		}
+		errs = errors.Join(errs, err)
+	}
+	return errs
 }
 
 // evidence is what the sweep brings to each commit, which judges anew.

@@ -74,6 +74,13 @@ func (h *host) awaitRan(n int) {
 	until(h.t, fmt.Sprintf("%d lines run", n), func() bool { return len(numbers(h.t, filepath.Join(h.dir, "ran"))) == n })
 }
 
+// awaitInputRead waits until the store of a batch says that an input was read to its end: a kill does not cut it off any more.
+func (h *host) awaitInputRead(batch string) {
+	h.t.Helper()
+	s := h.ofBatch(batch)
+	until(h.t, "the input is read", func() bool { return open(h.t, s, topicInput) == 0 })
+}
+
 func TestTheBatchGoesOnWhileAnyProcessReads(t *testing.T) {
 	h := newHost(t)
 	first, told := h.started("wait\n", "run", "--batch", "x", "-j", "1", "--", "sh", "-c", appends, "sh", "{}", h.dir)
@@ -163,6 +170,7 @@ func TestTheBatchSurvivesAnyNumberOfKills(t *testing.T) {
 	for range 7 { // each spends an attempt of the batch, and of one line or the other
 		_ = os.Remove(filepath.Join(h.dir, "ready"))
 		cmd, _ := h.started("a\nb\n", args...)
+		h.awaitInputRead("x")
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -274,6 +282,7 @@ func TestARunSaysWhereAnEndCannotBeProven(t *testing.T) {
 	h := newHost(t)
 	script := `touch "$1/ready"; test -e "$1/well" || sleep 60`
 	cmd, _ := h.started("a\n", "run", "--batch", "x", "--", "sh", "-c", script, "sh", h.dir)
+	h.awaitInputRead("x")
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -298,6 +307,7 @@ func TestAKilledRunIsResumedWhereNoDeathCanBeProven(t *testing.T) {
 	script := `echo "$1" >>"$2/ran"; touch "$2/ready"; test -e "$2/well" || sleep 60`
 	cmd, _ := h.started(numbered(1, 9), "run", "--batch", "x", "-j", "3", "--", "sh", "-c", script, "sh", "{}", h.dir)
 	h.awaitRan(3)
+	h.awaitInputRead("x")
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -334,6 +344,7 @@ func TestWhatIsTakenBackIsCountedInLines(t *testing.T) {
 	script := `echo "$1" >>"$2/ran"; touch "$2/ready"; test -e "$2/well" || sleep 60`
 	cmd, _ := h.started(numbered(1, 9), "run", "--batch", "x", "-j", "3", "--", "sh", "-c", script, "sh", "{}", h.dir)
 	h.awaitRan(3)
+	h.awaitInputRead("x")
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
