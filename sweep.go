@@ -120,18 +120,18 @@ func (inc *incarnation) sweepAsked(ctx context.Context, o SweepOptions) (SweepRe
 		r, err := s.Run(ctx)
 		total.add(newSweepReport(r, inc.opts.thresholds()))
 		total.Worker = inc.id
-		if err != nil {
+		if err != nil && (r.Census.Now.IsZero() || ctx.Err() != nil) { // else it skipped what it could not read, and the rest goes on
 			return total, err
 		}
 		wait := r.Census.Proven(s.Thresholds) + inc.opts.HeartbeatInterval
 		switch {
 		case r.Doubt == nil:
-			return total, nil
+			return total, err
 		case !r.Blind() && r.Suspects == 0: // the living are heard, and nobody else is there to be judged
 			total.Refused, total.Detail = "", ""
-			return total, nil
+			return total, err
 		case r.Blind(), o.Wait < 0, o.Wait > 0 && time.Now().Add(wait).After(until):
-			return total, s.Refuse(ctx, r)
+			return total, errors.Join(err, s.Refuse(ctx, r))
 		}
 		if !waited && o.Waiting != nil {
 			o.Waiting(string(r.Doubt.Reason), r.Doubt.Detail, wait)

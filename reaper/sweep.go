@@ -151,6 +151,9 @@ func (s Sweep) reclaim(ctx context.Context, v *survey, m fsm.Member, report *Rep
 		if len(receipt.Events) > 0 {
 			continue
 		}
+		if seen.Alive {
+			return nil
+		}
 		left, err := s.left(ctx, m.Worker)
 		if seen.Spared > 0 { // all that is left of the estate is as young, also what is behind the page
 			report.Spared += left
