@@ -137,3 +137,24 @@ func (e *LockRefused) VisitFields(f *Fields) {
 	f.ID("sender", &e.Sender)
 	f.Token("sent", &e.Sent)
 }
+
+// PermitEnd is what an event says of a permit that it ends.
+type PermitEnd struct {
+	Token Token
+	Held  int // permits out after it
+}
+
+// EndOf is the end of a permit that an event tells of; false where it tells of none.
+func EndOf(event Event) (PermitEnd, bool) {
+	switch e := event.(type) {
+	case *LockReleased:
+		return PermitEnd{e.Token, e.Held}, true
+	case *LockReclaimed:
+		return PermitEnd{e.Token, e.Held}, true
+	case *LockForceReleased:
+		return PermitEnd{e.Token, e.Held}, true
+	case *LockExpired:
+		return PermitEnd{e.Token, e.Held}, true
+	}
+	return PermitEnd{}, false
+}

@@ -186,29 +186,21 @@ func (w *Workers) applyMessage(r events.Recorded) {
 }
 
 func (w *Workers) applyLock(r events.Recorded) {
-	key := permitKey{lock: r.Entity.Name}
 	switch e := r.Event.(type) {
 	case *events.LockAcquired:
-		key.token = e.Token
-		k := w.worker(e.Worker)
+		k, key := w.worker(e.Worker), permitKey{r.Entity.Name, e.Token}
 		k.out[key] = permitOf(r, e)
 		w.permits[key] = k
-		return
 	case *events.LockOrphaned:
-		key.token = e.Token
-		if k := w.permits[key]; k != nil && k.State == events.Lost {
+		if k := w.permits[permitKey{r.Entity.Name, e.Token}]; k != nil && k.State == events.Lost {
 			k.Taken.Permits++
 		}
-		return
-	case *events.LockReleased:
-		key.token = e.Token
-	case *events.LockReclaimed:
-		key.token = e.Token
-	case *events.LockForceReleased:
-		key.token = e.Token
-	case *events.LockExpired:
-		key.token = e.Token
 	}
+	end, ends := events.EndOf(r.Event)
+	if !ends {
+		return
+	}
+	key := permitKey{r.Entity.Name, end.Token}
 	if k := w.permits[key]; k != nil {
 		delete(k.out, key)
 		delete(w.permits, key)

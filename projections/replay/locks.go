@@ -22,16 +22,11 @@ func (v *verifier) lockLaw(r events.Recorded, h *held, after *fsm.Lock) string {
 	switch e := r.Event.(type) {
 	case *events.LockAcquired:
 		return v.acquired(e, h, after)
-	case *events.LockReleased:
-		return v.back(r, permitEnd{e.Token, e.Held}, after)
-	case *events.LockForceReleased:
-		return v.back(r, permitEnd{e.Token, e.Held}, after)
-	case *events.LockReclaimed:
-		return v.back(r, permitEnd{e.Token, e.Held}, after)
-	case *events.LockExpired:
-		return v.back(r, permitEnd{e.Token, e.Held}, after)
 	case *events.LockOrphaned:
 		return v.orphaned(e, after)
+	}
+	if end, ends := events.EndOf(r.Event); ends {
+		return v.back(r, end, after)
 	}
 	return ""
 }
@@ -65,26 +60,20 @@ func (v *verifier) message(id events.ID) (*fsm.Message, bool) {
 	return nil, false
 }
 
-// permitEnd is what an event says of a permit that it ends.
-type permitEnd struct {
-	token events.Token
-	held  int
-}
-
 // back checks the end of a permit. No permit ends twice.
-func (v *verifier) back(r events.Recorded, end permitEnd, after *fsm.Lock) string {
-	p := v.permits[store.PermitKey{Lock: after.Name, Token: end.token}]
+func (v *verifier) back(r events.Recorded, end events.PermitEnd, after *fsm.Lock) string {
+	p := v.permits[store.PermitKey{Lock: after.Name, Token: end.Token}]
 	_, reclaimed := r.Event.(*events.LockReclaimed)
 	_, expired := r.Event.(*events.LockExpired)
 	switch {
 	case p == nil:
-		return fmt.Sprintf("it ends permit %d, which is not out", end.token)
-	case end.held != after.Held:
-		return fmt.Sprintf("%d permits are recorded as out, it leaves %d", end.held, after.Held)
+		return fmt.Sprintf("it ends permit %d, which is not out", end.Token)
+	case end.Held != after.Held:
+		return fmt.Sprintf("%d permits are recorded as out, it leaves %d", end.Held, after.Held)
 	case reclaimed != p.orphaned:
-		return fmt.Sprintf("permit %d: that its holder is gone is %t", end.token, p.orphaned)
+		return fmt.Sprintf("permit %d: that its holder is gone is %t", end.Token, p.orphaned)
 	case expired && (p.ExpiresAt.IsZero() || r.At().Before(p.ExpiresAt)):
-		return fmt.Sprintf("permit %d: its time is not over, it ends at %q", end.token, instant(p.ExpiresAt))
+		return fmt.Sprintf("permit %d: its time is not over, it ends at %q", end.Token, instant(p.ExpiresAt))
 	}
 	return ""
 }
@@ -102,27 +91,17 @@ func (v *verifier) orphaned(e *events.LockOrphaned, after *fsm.Lock) string {
 
 // keepPermit follows the permits that are out.
 func (v *verifier) keepPermit(r events.Recorded, h *held) {
-	key := store.PermitKey{Lock: r.Entity.Name}
 	switch e := r.Event.(type) {
 	case *events.LockAcquired:
 		p := permitOf(r, e)
 		h.token = e.Token
 		v.permits[p.PermitKey] = &out{Permit: p, commit: r.Commit.ID}
-		return
 	case *events.LockOrphaned:
-		key.Token = e.Token
-		v.permits[key].orphaned = true
-		return
-	case *events.LockReleased:
-		key.Token = e.Token
-	case *events.LockForceReleased:
-		key.Token = e.Token
-	case *events.LockReclaimed:
-		key.Token = e.Token
-	case *events.LockExpired:
-		key.Token = e.Token
+		v.permits[store.PermitKey{Lock: r.Entity.Name, Token: e.Token}].orphaned = true
 	}
-	delete(v.permits, key)
+	if end, ends := events.EndOf(r.Event); ends {
+		delete(v.permits, store.PermitKey{Lock: r.Entity.Name, Token: end.Token})
+	}
 }
 
 // permitOf is what a store keeps of a permit.

@@ -80,27 +80,12 @@ func (v *verifier) missingPermit(ctx context.Context, key store.PermitKey) error
 		if err != nil {
 			return v.told(err)
 		}
-		if ends(r.Event, key.Token) {
+		if end, ends := events.EndOf(r.Event); ends && end.Token == key.Token {
 			return nil
 		}
 	}
 	v.wrongPermit(key, fmt.Sprintf("it is out, held by worker %s, and is not kept", v.permits[key].Worker))
 	return nil
-}
-
-// ends reports whether an event of a lock ends a permit.
-func ends(event events.Event, token events.Token) bool {
-	switch e := event.(type) {
-	case *events.LockReleased:
-		return e.Token == token
-	case *events.LockForceReleased:
-		return e.Token == token
-	case *events.LockReclaimed:
-		return e.Token == token
-	case *events.LockExpired:
-		return e.Token == token
-	}
-	return false
 }
 
 // comparePermit tells in what a permit that is kept differs from what the log leads to.
