@@ -233,12 +233,10 @@ func (c *Client) counting(ctx context.Context, topic string) (bool, error) {
 
 // topic is a topic as the store has it; zero where nobody has seen it.
 func (c *Client) topic(ctx context.Context, name string) (fsm.Topic, error) {
-	rows, err := c.rows(ctx, events.TopicEntity(name))
-	if err != nil || len(rows) == 0 {
-		return fsm.Topic{}, err
-	}
-	v, err := calls.Value(rows[0])
-	if err != nil {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	v, known, err := calls.Kept(ctx, c.store, events.TopicEntity(name))
+	if err != nil || !known {
 		return fsm.Topic{}, err
 	}
 	t, ok := v.(*fsm.Topic)

@@ -92,19 +92,11 @@ func (b *Beat) lead(ctx context.Context) (Step, fsm.Lease, error) {
 
 // lastTerm is the last term that the log knows of.
 func (b *Beat) lastTerm(ctx context.Context) (int, error) {
-	for row, err := range b.Store.Rows(ctx, store.RowFilter{Entities: []events.Entity{events.LeaderEntity(fsm.Beat)}}) {
-		if err != nil {
-			return 0, err
-		}
-		v, err := calls.Value(row)
-		if err != nil {
-			return 0, err
-		}
-		if leader, ok := v.(*fsm.Leader); ok {
-			return leader.Term, nil
-		}
+	v, _, err := calls.Kept(ctx, b.Store, events.LeaderEntity(fsm.Beat))
+	if leader, ok := v.(*fsm.Leader); ok && err == nil {
+		return leader.Term, nil
 	}
-	return 0, nil
+	return 0, err
 }
 
 // taken reports whether the lease that was seen last is still somebody else's, and names a holder who is proven to have ended.

@@ -88,15 +88,12 @@ func (v *survey) readRows(ctx context.Context, s store.Store) error {
 		}
 		v.holders[row.Worker] = true
 	}
-	for row, err := range s.Rows(ctx, store.RowFilter{Entities: []events.Entity{events.ClockEntity()}}) {
-		if err == nil {
-			var value fsm.Value
-			if value, err = calls.Value(row); err == nil {
-				v.census.Clock = *value.(*fsm.Clock)
-				continue
-			}
-		}
+	value, _, err := calls.Kept(ctx, s, events.ClockEntity())
+	if err != nil {
 		return fmt.Errorf("clock: %w", err)
+	}
+	if clock, ok := value.(*fsm.Clock); ok {
+		v.census.Clock = *clock
 	}
 	return nil
 }

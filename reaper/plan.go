@@ -51,7 +51,6 @@ func (s Sweep) rehearse(ctx context.Context, v *survey, m fsm.Member, report *Re
 	command := fsm.Reclaim{Evidence: s.evidence(m), BeganAt: v.began}
 	held := fsm.Held{
 		Now: v.census.Now, Clock: v.census.Clock, Beats: map[events.ID]fsm.Member{m.Worker: m}, Workers: map[events.ID]fsm.Worker{},
-		Locks: map[string]fsm.Lock{}, Claims: map[events.ID][]fsm.Message{},
 	}
 	if m.LastBeatAt.IsZero() {
 		delete(held.Beats, m.Worker)
@@ -59,8 +58,15 @@ func (s Sweep) rehearse(ctx context.Context, v *survey, m fsm.Member, report *Re
 	if w, known := v.workers[m.Worker]; known {
 		held.Workers[w.ID] = w
 	}
-	if err := s.estate(ctx, m.Worker, &held); err != nil {
+	e := s.estate(ctx, m.Worker)
+	if err := ctx.Err(); err != nil {
 		return err
+	}
+	held.Claims, held.Locks = map[events.ID][]fsm.Message{m.Worker: e.claims}, e.locks // what cannot be read is left out, as a commit does
+	for _, p := range e.permits {
+		if _, legible := e.locks[p.Lock]; legible {
+			held.Permits = append(held.Permits, p)
+		}
 	}
 	outcome, seen, err := command.Decide(held)
 	if err != nil {
@@ -81,27 +87,37 @@ func (s Sweep) rehearse(ctx context.Context, v *survey, m fsm.Member, report *Re
 	return nil
 }
 
-// estate reads what a worker holds. What cannot be read is left out, as a commit does.
-func (s Sweep) estate(ctx context.Context, worker events.ID, held *fsm.Held) error {
+// estate is what a worker holds, as far as it can be read.
+type estate struct {
+	claims  []fsm.Message
+	permits []fsm.Permit
+	locks   map[string]fsm.Lock // of the permits
+	unread  error               // names what cannot be read: no commit gives that back
+}
+
+// estate reads what a worker holds.
+func (s Sweep) estate(ctx context.Context, worker events.ID) estate {
+	e := estate{locks: map[string]fsm.Lock{}}
 	for row, err := range s.Store.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Worker: worker}) {
 		var m fsm.Message
 		if err == nil {
 			m, err = calls.Message(row)
 		}
 		if err == nil {
-			held.Claims[worker] = append(held.Claims[worker], m)
+			e.claims = append(e.claims, m)
 		}
+		e.unread = errors.Join(e.unread, err)
 	}
-	permits := map[string][]fsm.Permit{}
 	var locks []events.Entity
 	for p, err := range s.Store.Permits(ctx, store.PermitFilter{Worker: worker}) {
 		if err == nil {
-			permits[p.Lock] = append(permits[p.Lock], calls.Permit(p))
+			e.permits = append(e.permits, calls.Permit(p))
 			locks = append(locks, events.LockEntity(p.Lock))
 		}
+		e.unread = errors.Join(e.unread, err)
 	}
 	if len(locks) == 0 {
-		return ctx.Err()
+		return e
 	}
 	for row, err := range s.Store.Rows(ctx, store.RowFilter{Entities: locks}) {
 		var v fsm.Value
@@ -109,9 +125,9 @@ func (s Sweep) estate(ctx context.Context, worker events.ID, held *fsm.Held) err
 			v, err = calls.Value(row)
 		}
 		if lock, ok := v.(*fsm.Lock); ok && err == nil {
-			held.Locks[lock.Name] = *lock
-			held.Permits = append(held.Permits, permits[lock.Name]...)
+			e.locks[lock.Name] = *lock
 		}
+		e.unread = errors.Join(e.unread, err)
 	}
-	return ctx.Err()
+	return e
 }

@@ -162,50 +162,21 @@ func (s Sweep) reclaim(ctx context.Context, v *survey, m fsm.Member, report *Rep
 	}
 }
 
-// left counts what a dead worker still holds: each claim with its permit, and the permits beside. Its error names what cannot be read: no commit
-// gives that back, and nothing else would ever tell of it.
+// left counts what a dead worker still holds: each claim with its permit, and the permits beside. Its error names what cannot be read, which
+// nothing else would ever tell of.
 func (s Sweep) left(ctx context.Context, worker events.ID) (int, error) {
-	n := 0
-	var errs error
-	claims := map[store.PermitKey]bool{}
-	for row, err := range s.Store.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Worker: worker}) {
-		if err == nil {
-			_, err = calls.Message(row)
-		}
-		if err != nil {
-			errs = errors.Join(errs, err)
-			continue
-		}
-		claims[store.PermitKey{Lock: row.Lock, Token: row.LockToken}] = true
-		n++
+	e := s.estate(ctx, worker)
+	claims := map[fsm.PermitKey]bool{}
+	for _, m := range e.claims {
+		claims[m.Permit()] = true
 	}
-	var locks []events.Entity
-	for p, err := range s.Store.Permits(ctx, store.PermitFilter{Worker: worker}) {
-		if err != nil {
-			errs = errors.Join(errs, err)
-			continue
-		}
-		locks = append(locks, events.LockEntity(p.Lock))
+	n := len(e.claims)
+	for _, p := range e.permits {
 		if !claims[p.PermitKey] {
 			n++
 		}
 	}
-	return n, errors.Join(errs, s.legible(ctx, locks))
-}
-
-// legible names those of some rows that cannot be read.
-func (s Sweep) legible(ctx context.Context, entities []events.Entity) error {
-	if len(entities) == 0 {
-		return ctx.Err()
-	}
-	var errs error
-	for row, err := range s.Store.Rows(ctx, store.RowFilter{Entities: entities}) {
-		if err == nil {
-			_, err = calls.Value(row)
-		}
-		errs = errors.Join(errs, err)
-	}
-	return errs
+	return n, errors.Join(e.unread, ctx.Err())
 }
 
 // evidence is what the sweep brings to each commit, which judges anew.

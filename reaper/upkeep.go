@@ -3,6 +3,7 @@ package reaper
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
@@ -12,15 +13,15 @@ import (
 
 // upkeep does what is due besides sweeps.
 func (b *Beat) upkeep(ctx context.Context, step *Step) error {
-	return errors.Join(b.expire(ctx, step), b.repair(ctx, step), b.purge(ctx, step), b.purgeBeats(ctx))
-}
-
-// expire ends the permits whose time is over.
-func (b *Beat) expire(ctx context.Context, step *Step) error {
 	now, err := b.Store.Now(ctx)
 	if err != nil {
 		return err
 	}
+	return errors.Join(b.expire(ctx, now, step), b.repair(ctx, step), b.purge(ctx, now, step), b.purgeBeats(ctx, now))
+}
+
+// expire ends the permits whose time is over.
+func (b *Beat) expire(ctx context.Context, now time.Time, step *Step) error {
 	var errs error
 	last := ""
 	for p, err := range b.Store.Permits(ctx, store.PermitFilter{ExpiredAt: now}) {
@@ -79,26 +80,16 @@ func (b *Beat) repair(ctx context.Context, step *Step) error {
 
 // free reports whether a lock has a free permit. One without a row has.
 func (b *Beat) free(ctx context.Context, lock string) (bool, error) {
-	for row, err := range b.Store.Rows(ctx, store.RowFilter{Entities: []events.Entity{events.LockEntity(lock)}}) {
-		if err != nil {
-			return false, err
-		}
-		v, err := calls.Value(row)
-		if err != nil {
-			return false, err
-		}
-		l, ok := v.(*fsm.Lock)
-		return ok && l.Free() > 0, nil
+	v, kept, err := calls.Kept(ctx, b.Store, events.LockEntity(lock))
+	if err != nil || !kept {
+		return err == nil, err
 	}
-	return true, nil
+	l, ok := v.(*fsm.Lock)
+	return ok && l.Free() > 0, nil
 }
 
 // purge forgets workers that were lost long ago and hold nothing.
-func (b *Beat) purge(ctx context.Context, step *Step) error {
-	now, err := b.Store.Now(ctx)
-	if err != nil {
-		return err
-	}
+func (b *Beat) purge(ctx context.Context, now time.Time, step *Step) error {
 	var errs error
 	for row, err := range b.Store.Rows(ctx, store.RowFilter{Kind: events.KindWorker}) {
 		if err != nil || row.State != events.Lost {
@@ -122,14 +113,10 @@ func (b *Beat) purge(ctx context.Context, step *Step) error {
 }
 
 // purgeBeats takes the heartbeat rows that no worker's row tells of: of one that stopped and could not take its own, or never came up.
-func (b *Beat) purgeBeats(ctx context.Context) error {
+func (b *Beat) purgeBeats(ctx context.Context, now time.Time) error {
 	heart, ok := store.As[store.Heart](b.Store)
 	if !ok {
 		return nil
-	}
-	now, err := b.Store.Now(ctx)
-	if err != nil {
-		return err
 	}
 	beats, err := heart.Beats(ctx)
 	var old []events.Entity

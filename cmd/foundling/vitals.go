@@ -44,19 +44,13 @@ func readVitals(ctx context.Context, s store.Store, after time.Duration, workers
 			v.gone[id] = true
 		}
 	}
-	for row, err := range s.Rows(ctx, store.RowFilter{Entities: []events.Entity{events.ClockEntity()}}) {
-		if err != nil {
-			return nil, err
-		}
-		value, err := calls.Value(row)
-		if err != nil {
-			return nil, err
-		}
-		if clock, ok := value.(*fsm.Clock); ok {
-			v.clock = *clock
-		}
+	value, _, err := calls.Kept(ctx, s, events.ClockEntity())
+	if err != nil {
+		return nil, err
 	}
-	var err error
+	if clock, ok := value.(*fsm.Clock); ok {
+		v.clock = *clock
+	}
 	v.now, err = s.Now(ctx) // last: no heartbeat that was read is newer
 	return v, err
 }

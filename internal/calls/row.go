@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/foundling-go/foundling/events"
@@ -80,6 +81,18 @@ func Value(row store.Row) (fsm.Value, error) {
 		return nil, fmt.Errorf("%s version %d: its fields say %s, its column %s", row.Entity, row.Version, state, row.State)
 	}
 	return v, nil
+}
+
+// Kept reads the state that a store keeps of an entity, holding nothing; false where it keeps none.
+func Kept(ctx context.Context, s store.Store, e events.Entity) (fsm.Value, bool, error) {
+	for row, err := range s.Rows(ctx, store.RowFilter{Entities: []events.Entity{e}}) {
+		if err != nil {
+			return nil, false, err
+		}
+		v, err := Value(row)
+		return v, err == nil, err
+	}
+	return nil, false, nil
 }
 
 // Message gives back the message that a row keeps.
