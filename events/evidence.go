@@ -71,3 +71,16 @@ func (c *OrphanCount) visit(f *Fields) {
 		f.fail("field orphan_count: %q is not a canonical count", cut([]byte(word)))
 	}
 }
+
+// EvidenceOf is by what an event says that somebody was held to be dead; false where it says nothing of that.
+func EvidenceOf(event Event) (Evidence, bool) {
+	switch e := event.(type) {
+	case *WorkerLost:
+		return e.Evidence, true
+	case *MessageOrphaned:
+		return e.Evidence, true
+	case *LockOrphaned:
+		return e.Evidence, true
+	}
+	return Evidence{}, false
+}

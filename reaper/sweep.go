@@ -199,13 +199,8 @@ func (v *survey) death(m fsm.Member, list []events.Recorded) Death {
 	}
 	d := Death{Worker: w}
 	for _, r := range list {
-		switch e := r.Event.(type) {
-		case *events.WorkerLost:
-			d.Evidence = e.Evidence.Reason
-		case *events.MessageOrphaned:
-			d.Evidence = e.Evidence.Reason
-		case *events.LockOrphaned:
-			d.Evidence = e.Evidence.Reason
+		if e, tells := events.EvidenceOf(r.Event); tells {
+			d.Evidence = e.Reason
 		}
 	}
 	return d

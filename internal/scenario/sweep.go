@@ -220,16 +220,7 @@ func (w *World) decide(ctx context.Context, prepare func(calls.Origin) store.Cal
 // untouched is law 8 of a sweep that does not trust what it knows: it leaves its refusal and what it could prove.
 func untouched(list []events.Recorded) error {
 	for _, r := range list {
-		var evidence events.Evidence
-		switch e := r.Event.(type) {
-		case *events.MessageOrphaned:
-			evidence = e.Evidence
-		case *events.LockOrphaned:
-			evidence = e.Evidence
-		case *events.WorkerLost:
-			evidence = e.Evidence
-		}
-		if evidence.Reason != "" && evidence.Reason != events.ReasonProcessGone {
+		if evidence, _ := events.EvidenceOf(r.Event); evidence.Reason != "" && evidence.Reason != events.ReasonProcessGone {
 			return fmt.Errorf("law 8: a sweep that was refused left %s", r.Event.Type())
 		}
 	}
