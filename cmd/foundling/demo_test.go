@@ -22,11 +22,11 @@ import (
 )
 
 // demonstration begins the built command's demonstration, with its temporary directory in dir.
-func demonstration(t *testing.T, dir string, args ...string) (*exec.Cmd, *said, *said) {
+func demonstration(t *testing.T, dir string, args ...string) (*exec.Cmd, *voice, *voice) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
 	t.Cleanup(cancel)
-	cmd, out, errout := exec.CommandContext(ctx, binary(t), append([]string{"demo"}, args...)...), &said{}, &said{}
+	cmd, out, errout := exec.CommandContext(ctx, binary(t), append([]string{"demo"}, args...)...), &voice{}, &voice{}
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "FOUNDLING_STORE=")
 	cmd.Stdout, cmd.Stderr = out, errout
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

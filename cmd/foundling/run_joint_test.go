@@ -48,7 +48,7 @@ func open(t *testing.T, s store.Store, topic string) int {
 }
 
 // readsOn begins a process that has run one line and reads on.
-func (h *host) readsOn() (cmd *exec.Cmd, input *os.File, errout *said) {
+func (h *host) readsOn() (cmd *exec.Cmd, input *os.File, errout *voice) {
 	h.t.Helper()
 	read, write, err := os.Pipe()
 	if err != nil {

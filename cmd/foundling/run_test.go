@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -196,24 +195,6 @@ func TestChildrenAreToldWhichMessageTheyWorkOn(t *testing.T) {
 	}
 }
 
-// said is what a command that still runs has written.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
 // until polls for something that another process does: it has no other way to say so.
 func until(t *testing.T, what string, happened func() bool) {
 	t.Helper()
@@ -224,15 +205,15 @@ func until(t *testing.T, what string, happened func() bool) {
 	}
 }
 
-func (s *said) await(t *testing.T, text string) {
+func (s *voice) await(t *testing.T, text string) {
 	t.Helper()
 	until(t, "it says "+text, func() bool { return strings.Contains(s.String(), text) })
 }
 
 // begin begins a run in a process group of its own, which the test ends.
-func (h *host) begin(input io.Reader, args ...string) (*exec.Cmd, *said) {
+func (h *host) begin(input io.Reader, args ...string) (*exec.Cmd, *voice) {
 	h.t.Helper()
-	cmd, errout := h.command(h.t.Context(), args...), &said{}
+	cmd, errout := h.command(h.t.Context(), args...), &voice{}
 	cmd.Stdin, cmd.Stderr = input, errout
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -243,7 +224,7 @@ func (h *host) begin(input io.Reader, args ...string) (*exec.Cmd, *said) {
 }
 
 // started begins a run whose lines make a file "ready", and waits until one of them has.
-func (h *host) started(input string, args ...string) (*exec.Cmd, *said) {
+func (h *host) started(input string, args ...string) (*exec.Cmd, *voice) {
 	h.t.Helper()
 	cmd, errout := h.begin(strings.NewReader(input), args...)
 	h.awaitFile("ready")
