@@ -63,12 +63,14 @@ func Judge(m Member, t events.Thresholds, clock Clock, now time.Time) events.Rea
 	if m.LastBeatAt.IsZero() {
 		return events.ReasonNoHeartbeat
 	}
-	age := m.silence(clock, now)
-	if age > t.After && age > m.FenceAfter+m.Interval {
+	if m.silence(clock, now) > m.Bound(t.After) {
 		return events.ReasonSilent
 	}
 	return ""
 }
+
+// Bound is how old the member's heartbeat may be where the one who judges allows after.
+func (m Member) Bound(after time.Duration) time.Duration { return max(after, m.FenceAfter+m.Interval) }
 
 // silence is how old a member's heartbeat is. One that lies ahead by no more than two of its intervals is young: a clock that is set back by an
 // interval or less is not seen to step, and what was confirmed just before must not be as old as the last step that was. It lies behind soon.

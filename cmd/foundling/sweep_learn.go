@@ -76,11 +76,7 @@ func (w *swept) learn(ctx context.Context, s store.Store, before store.Cursor) e
 // vitalOf is what the log says of a worker's death.
 func vitalOf(e events.Evidence) vital {
 	m := fsm.Member{Worker: e.Claimer, LastBeatAt: e.LastBeatAt, Interval: e.Interval, FenceAfter: e.FenceAfter}
-	x := vital{member: m, dead: e.Reason, age: e.Age, after: e.After}
-	if m.FenceAfter > 0 {
-		x.after = max(x.after, m.FenceAfter+m.Interval)
-	}
-	return x
+	return vital{member: m, dead: e.Reason, age: e.Age, after: m.Bound(e.After)}
 }
 
 // learnPlan reads what those hold who would be held to be dead.

@@ -78,10 +78,7 @@ type vital struct {
 func (v *vitals) of(worker events.ID) vital {
 	m := calls.Member(v.beats[worker])
 	m.Worker, m.Gone = worker, v.gone[worker]
-	x := vital{member: m, dead: fsm.Judge(m, events.Thresholds{After: v.after}, v.clock, v.now), after: v.after}
-	if m.FenceAfter > 0 {
-		x.after = max(x.after, m.FenceAfter+m.Interval)
-	}
+	x := vital{member: m, dead: fsm.Judge(m, events.Thresholds{After: v.after}, v.clock, v.now), after: m.Bound(v.after)}
 	if !m.LastBeatAt.IsZero() {
 		x.age = v.age(m.LastBeatAt)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/projections"
 )
 
@@ -46,7 +47,7 @@ func (l *look) alarm(alarms []projections.FalseAlarm) Finding {
 func (l *look) grounds(e events.Evidence) string {
 	text := string(e.Reason)
 	if e.Reason == events.ReasonSilent {
-		text = fmt.Sprintf("silent for %s, more than %s", Span(e.Age), Span(max(e.After, e.FenceAfter+e.Interval)))
+		text = fmt.Sprintf("silent for %s, more than %s", Span(e.Age), Span(fsm.Member{Interval: e.Interval, FenceAfter: e.FenceAfter}.Bound(e.After)))
 	}
 	who := "a command line"
 	if e.Decider != (events.ID{}) {
