@@ -336,8 +336,8 @@ type ProcessWatcher interface {
 	// must be held before the incarnation is made known. ErrNoProof where that is not to be had.
 	Attest(ctx context.Context, worker events.ID) (release func() error, err error)
 	// Gone reports which of the incarnations are proven to have ended. One that never was attested, or whose proof is out of reach, is
-	// not among them. What was gone once is gone for ever. Each is judged by itself: an error tells of those that could not be judged, and
-	// those that are listed beside it are proven all the same.
+	// not among them. What was gone once stays so while its worker has a row; the proof is forgotten with the row. Each is judged by itself:
+	// an error tells of those that could not be judged, and those that are listed beside it are proven all the same.
 	Gone(ctx context.Context, workers ...events.ID) ([]events.ID, error)
 }
 

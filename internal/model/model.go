@@ -237,6 +237,10 @@ func (m *model) moveWorker(w *worker, to, typ string, f fields) {
 	w.state = to
 	m.workers[w.name] = w
 	m.record("worker "+w.name, versions(w.version, from, to)+" worker."+typ, f)
+	if to == "stopped" || to == "purged" {
+		p := m.process(w.name)
+		p.forgot = p.forgot || p.attested
+	}
 }
 
 // refuse notes that a command was refused, with what its error says.

@@ -16,7 +16,8 @@ type process struct {
 	silent   bool
 	beaten   bool
 	attested bool
-	gone     bool            // it is proven to have ended
+	gone     bool            // it has ended, and had been attested
+	forgot   bool            // its proof went with its worker's row
 	beats    []time.Duration // by the store's time
 	leads    *leads          // nil where it takes no part in the beat
 	waits    bool            // its last part in it waited for proof
@@ -46,7 +47,7 @@ func (m *model) process(name string) *process {
 
 // gone reports whether a worker's process is proven to have ended.
 func (m *model) gone(name string) bool {
-	return slices.ContainsFunc(m.processes, func(p *process) bool { return p.name == name && p.gone })
+	return slices.ContainsFunc(m.processes, func(p *process) bool { return p.name == name && p.gone && !p.forgot })
 }
 
 // age is how long ago something was: what lies ahead ages from the last step of the clock.

@@ -53,9 +53,26 @@ func (k *kernel) Attest(_ context.Context, worker events.ID) (func() error, erro
 	return func() error {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		k.ended[worker] = true
+		if _, known := k.ended[worker]; known {
+			k.ended[worker] = true
+		}
 		return nil
 	}, nil
+}
+
+// Decide implements store.Store. The proof of a worker that has no row any more is forgotten.
+func (k *kernel) Decide(ctx context.Context, calls ...store.Call) ([]store.Receipt, error) {
+	receipts, err := k.Store.Decide(ctx, calls...)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, receipt := range receipts {
+		for _, e := range receipt.Events {
+			if e.To == events.Stopped || e.To == events.Purged {
+				delete(k.ended, e.Entity.ID)
+			}
+		}
+	}
+	return receipts, err
 }
 
 // Gone implements store.ProcessWatcher.
