@@ -69,10 +69,10 @@ func (m *model) silence(b beat) time.Duration {
 	return m.age(b.at)
 }
 
-// beat is a heartbeat. It is false where the store has no row to renew.
+// beat is a heartbeat. It is false where the store has no row to renew, or no proof that its process lives.
 func (m *model) beat(p *process) bool {
 	p.next = m.passed + p.interval
-	if _, row := m.beats[p.name]; !row && p.beaten {
+	if _, row := m.beats[p.name]; !row && p.beaten || p.forgot && !p.gone {
 		return false
 	}
 	m.beats[p.name] = beat{m.now, p.interval, p.fence}

@@ -35,9 +35,13 @@ type process struct {
 // kernel proves deaths for an engine that has nothing to prove them by, so that the same stories can be told to all.
 type kernel struct {
 	store.Store
-	mu    sync.Mutex
-	ended map[events.ID]bool // of those that were attested
+	store.Heart
+	mu     sync.Mutex
+	proofs map[events.ID]*proof
 }
+
+// proof is that of an incarnation which was attested.
+type proof struct{ ended, forgotten bool }
 
 // Unwrap is the engine.
 func (k *kernel) Unwrap() store.Store { return k.Store }
@@ -46,18 +50,30 @@ func (k *kernel) Unwrap() store.Store { return k.Store }
 func (k *kernel) Attest(_ context.Context, worker events.ID) (func() error, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, known := k.ended[worker]; known {
+	if k.proofs[worker] != nil {
 		return nil, errors.New("it was attested before")
 	}
-	k.ended[worker] = false
+	p := &proof{}
+	k.proofs[worker] = p
 	return func() error {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if _, known := k.ended[worker]; known {
-			k.ended[worker] = true
-		}
+		p.ended = true
 		return nil
 	}, nil
+}
+
+// Gone implements store.ProcessWatcher.
+func (k *kernel) Gone(_ context.Context, workers ...events.ID) ([]events.ID, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var gone []events.ID
+	for _, worker := range workers {
+		if p := k.proofs[worker]; p != nil && p.ended && !p.forgotten {
+			gone = append(gone, worker)
+		}
+	}
+	return gone, nil
 }
 
 // Decide implements store.Store. The proof of a worker that has no row any more is forgotten.
@@ -67,25 +83,23 @@ func (k *kernel) Decide(ctx context.Context, calls ...store.Call) ([]store.Recei
 	defer k.mu.Unlock()
 	for _, receipt := range receipts {
 		for _, e := range receipt.Events {
-			if e.To == events.Stopped || e.To == events.Purged {
-				delete(k.ended, e.Entity.ID)
+			if p := k.proofs[e.Entity.ID]; p != nil && (e.To == events.Stopped || e.To == events.Purged) {
+				p.forgotten = true
 			}
 		}
 	}
 	return receipts, err
 }
 
-// Gone implements store.ProcessWatcher.
-func (k *kernel) Gone(_ context.Context, workers ...events.ID) ([]events.ID, error) {
+// Beat implements store.Heart. Whoever lives and has no proof any more is not believed.
+func (k *kernel) Beat(ctx context.Context, b store.Beat) (time.Time, error) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	var gone []events.ID
-	for _, worker := range workers {
-		if k.ended[worker] {
-			gone = append(gone, worker)
-		}
+	p := k.proofs[b.Worker]
+	k.mu.Unlock()
+	if p != nil && p.forgotten && !p.ended {
+		return time.Time{}, fmt.Errorf("%w: its proof of life was forgotten", store.ErrNotBeating)
 	}
-	return gone, nil
+	return k.Heart.Beat(ctx, b)
 }
 
 // proven gives an engine a kernel where it has no proof of its own.
@@ -93,7 +107,8 @@ func proven(engine store.Store) store.Store {
 	if _, ok := store.As[store.ProcessWatcher](engine); ok {
 		return engine
 	}
-	return &kernel{Store: engine, ended: map[events.ID]bool{}}
+	heart, _ := store.As[store.Heart](engine)
+	return &kernel{Store: engine, Heart: heart, proofs: map[events.ID]*proof{}}
 }
 
 // process is that of a worker, begun where there is none yet.
