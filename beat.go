@@ -26,11 +26,16 @@ func (inc *incarnation) beatLoop(ctx context.Context) {
 	defer ticker.Stop()
 	for waits := false; ; {
 		if inc.fresh() { // whoever cannot say that he lives does not judge others
+			if inc.counted.Load() {
+				beat.Retention = max(inc.opts.Retention, 0)
+			}
 			step := inc.step(ctx, beat)
 			if step.Waits && !waits {
-				inc.log.InfoContext(ctx, "sweep waits", "reason", step.Sweep.Doubt.Reason, "detail", step.Sweep.Doubt.Detail)
+				inc.log.InfoContext(ctx, "sweep waits", keyReason, step.Sweep.Doubt.Reason, keyDetail, step.Sweep.Doubt.Detail)
 			}
 			waits = step.Waits
+		} else {
+			inc.leads.Store(false)
 		}
 		select {
 		case <-ctx.Done():
@@ -45,23 +50,28 @@ func (inc *incarnation) step(ctx context.Context, beat *reaper.Beat) reaper.Step
 	bounded, cancel := context.WithTimeout(ctx, beat.Life*2/3)
 	defer cancel()
 	step, err := beat.Step(bounded, inc.own())
+	inc.leads.Store(step.Leads)
 	if step.Elected {
-		inc.log.InfoContext(ctx, "leads the beat", "term", step.Term)
+		inc.log.InfoContext(ctx, "leads the beat", keyTerm, step.Term)
 	}
 	if step.Sweep != nil {
 		inc.report(ctx, *step.Sweep)
 	}
 	if step.Refused {
-		inc.log.ErrorContext(ctx, "sweep refused", "reason", step.Sweep.Doubt.Reason, "detail", step.Sweep.Doubt.Detail, "sweep", step.Sweep.ID)
+		inc.log.ErrorContext(ctx, "sweep refused", keyReason, step.Sweep.Doubt.Reason, keyDetail, step.Sweep.Doubt.Detail, keySweep, step.Sweep.ID)
 	}
 	if step.Repaired > 0 {
-		inc.log.ErrorContext(ctx, "messages waited for a lock that was free; they try again", "messages", step.Repaired)
+		inc.log.ErrorContext(ctx, "messages waited for a lock that was free; they try again", keyMessages, step.Repaired)
+	}
+	if p := step.Pruned; p.Commits > 0 {
+		inc.log.InfoContext(ctx, "retention let the beginning of the log go", keyEvents, p.Events, keyThrough, p.Through, keyUntil, p.UntilAt,
+			keySnapshots, p.Told)
 	}
 	if step.Expired > 0 || step.Purged > 0 {
-		inc.log.InfoContext(ctx, "upkeep", "permits_expired", step.Expired, "workers_purged", step.Purged)
+		inc.log.InfoContext(ctx, "upkeep", keyPermitsExpired, step.Expired, keyWorkersPurged, step.Purged)
 	}
 	if err != nil && ctx.Err() == nil {
-		inc.log.ErrorContext(ctx, "beat failed", "error", err)
+		inc.log.ErrorContext(ctx, "beat failed", keyError, err)
 	}
 	return step
 }
@@ -69,12 +79,12 @@ func (inc *incarnation) step(ctx context.Context, beat *reaper.Beat) reaper.Step
 // report logs what a sweep did.
 func (inc *incarnation) report(ctx context.Context, r reaper.Report) {
 	if len(r.Dead) > 0 {
-		inc.log.WarnContext(ctx, "what workers held that are dead was given back", "sweep", r.ID, "workers", len(r.Dead),
-			"requeued", r.Requeued, "dead_lettered", r.DeadLettered, "locks_released", r.LocksReleased)
+		inc.log.WarnContext(ctx, "what workers held that are dead was given back", keySweep, r.ID, keyWorkers, len(r.Dead),
+			keyRequeued, r.Requeued, keyDeadLettered, r.DeadLettered, keyLocksReleased, r.LocksReleased)
 	}
 	if r.Spared > 0 {
-		inc.log.WarnContext(ctx, "claims of dead workers are too young to be taken back", "sweep", r.ID, "claims", r.Spared,
-			"grace", inc.opts.ClaimGrace)
+		inc.log.WarnContext(ctx, "claims of dead workers are too young to be taken back", keySweep, r.ID, keyClaims, r.Spared,
+			keyGrace, inc.opts.ClaimGrace)
 	}
 }
 
@@ -90,7 +100,7 @@ func (inc *incarnation) sweepOnce(ctx context.Context) {
 		inc.report(ctx, report)
 	}
 	if err != nil && ctx.Err() == nil {
-		inc.log.ErrorContext(ctx, "sweep failed", "error", err)
+		inc.log.ErrorContext(ctx, "sweep failed", keyError, err)
 	}
 }
 
@@ -106,6 +116,6 @@ func (inc *incarnation) resign(ctx context.Context, beat *reaper.Beat) {
 	bounded, cancel := inc.client.within(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := beat.Resign(bounded); err != nil {
-		inc.log.WarnContext(ctx, "the lease of the beat was not given back; it ends by itself", "error", err)
+		inc.log.WarnContext(ctx, "the lease of the beat was not given back; it ends by itself", keyError, err)
 	}
 }

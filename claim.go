@@ -26,7 +26,7 @@ func (inc *incarnation) claimLoop(ctx context.Context) {
 		if command := inc.asks(); len(command.Asks) > 0 && inc.fresh() {
 			more, err := inc.claim(ctx, command)
 			if err != nil && ctx.Err() == nil {
-				inc.log.ErrorContext(ctx, "claim failed", "error", err)
+				inc.log.ErrorContext(ctx, "claim failed", keyError, err)
 				sleep(ctx, pace.NextBackOff())
 				continue
 			}
@@ -50,7 +50,7 @@ func (inc *incarnation) claimLoop(ctx context.Context) {
 func (inc *incarnation) asks() fsm.Claim {
 	inc.mu.Lock()
 	defer inc.mu.Unlock()
-	command := fsm.Claim{Worker: inc.id, Most: inc.opts.Concurrency - len(inc.claims)}
+	command := fsm.Claim{Worker: inc.id, Most: inc.opts.Concurrency - len(inc.claims) - inc.hooking}
 	if command.Most <= 0 {
 		return command
 	}
@@ -143,19 +143,21 @@ func (inc *incarnation) claimedRows(ctx context.Context, receipt store.Receipt) 
 func (inc *incarnation) start(ctx context.Context, row store.Row) {
 	d, err := newDelivery(row)
 	if d.message.ID == (ID{}) {
-		inc.log.ErrorContext(ctx, "claimed message cannot be read", "message", row.Entity.ID, "error", err)
+		inc.log.ErrorContext(ctx, "claimed message cannot be read", keyMessage, row.Entity.ID, keyError, err)
 		return
 	}
-	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	d.message.result = &resultSlot{codec: inc.client.opts.Codec}
+	running, cancel := context.WithCancelCause(inc.client.extracted(context.WithoutCancel(ctx), d.trace))
 	inc.mu.Lock()
 	inc.claims[d.hold()] = &claim{delivery: d, cancel: cancel}
 	inc.mu.Unlock()
 	switch {
 	case err != nil: // it can never be handled as it is
-		inc.finish(d, fsm.DeadLetterMessage{Token: d.message.Token, Error: errorText(err.Error())})
+		command := fsm.DeadLetterMessage{Token: d.message.Token, Error: errorText(err.Error())}
+		inc.finish(result{hold: d.hold(), row: d.row, command: command, failure: newFailure(d, command, err)})
 		cancel(nil)
 	case ctx.Err() != nil || inc.fenced():
-		inc.finish(d, fsm.ReleaseMessage{Token: d.message.Token, Reason: events.ReasonReleased})
+		inc.finish(result{hold: d.hold(), row: d.row, command: fsm.ReleaseMessage{Token: d.message.Token, Reason: events.ReasonReleased}})
 		cancel(nil)
 	default:
 		inc.handling.Go(func() {
@@ -181,21 +183,28 @@ func (inc *incarnation) handle(ctx context.Context, d delivery) {
 func (inc *incarnation) judge(ctx context.Context, d delivery, err error) {
 	jitter, jitterErr := inc.client.source.Jitter(fsm.MaxJitter)
 	if jitterErr != nil {
-		inc.log.ErrorContext(ctx, "no randomness for a retry's delay", "error", jitterErr)
+		inc.log.ErrorContext(ctx, "no randomness for a retry's delay", keyError, jitterErr)
 	}
-	command := verdict(ctx, d, err, jitter)
-	switch command.(type) {
-	case fsm.FailMessage, fsm.DeadLetterMessage:
-		inc.log.WarnContext(ctx, "handler failed", "message", d.message.ID, "topic", d.message.Topic,
-			"attempt", d.message.Attempt, "error", err)
+	payload, facts, unsealed := inc.client.sealResult(d.message.result.close())
+	if err == nil {
+		err = unsealed
 	}
-	inc.finish(d, command)
+	err = d.explained(ctx, err)
+	r := result{hold: d.hold(), row: d.row, command: verdict(ctx, d, err, jitter)}
+	if completed, ok := r.command.(fsm.CompleteMessage); ok {
+		completed.Result = facts
+		r.command, r.payload = completed, payload
+	}
+	if r.failure = newFailure(d, r.command, err); r.failure != nil {
+		inc.log.WarnContext(ctx, "handler failed", d.attrs(keyError, err)...)
+	}
+	inc.finish(r)
 }
 
 // finish queues a result to be settled.
-func (inc *incarnation) finish(d delivery, command fsm.MessageCommand) {
+func (inc *incarnation) finish(r result) {
 	inc.mu.Lock()
-	inc.results = append(inc.results, result{hold: d.hold(), row: d.row, command: command})
+	inc.results = append(inc.results, r)
 	inc.mu.Unlock()
 	hint(inc.arrived)
 }

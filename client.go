@@ -52,6 +52,7 @@ type ClientOptions struct {
 	Codec      Codec         // what encodes payloads; nil is encoding/json
 	Rand       io.Reader     // all randomness: ids, salts, jitter; nil is crypto/rand
 	Logger     *slog.Logger  // nil is slog.Default
+	Trace      TraceContext  // carries the trace of who enqueues over to handlers, and into the log; nil carries none
 	Timeout    time.Duration // bound on one call to the store; 0 is 10 s, None is no bound
 	MaxPayload int           // bytes; 0 is 1 MiB, at most 16 MiB
 }
@@ -91,6 +92,8 @@ type Client struct {
 	opts   ClientOptions
 	source *mint.Source
 	topics topicCache
+	tail   *tail
+	waits  *waits
 }
 
 // NewClient makes a client of a store. The store stays the caller's to close, after everything that uses the client has ended.
@@ -102,7 +105,7 @@ func NewClient(s store.Store, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{store: store.Batch(s), opts: o, source: mint.New(o.Rand)}, nil
+	return &Client{store: store.Batch(s), opts: o, source: mint.New(o.Rand), tail: newTail(), waits: newWaits()}, nil
 }
 
 // within bounds one call to the store.
@@ -127,13 +130,15 @@ func (c *Client) mint(ctx context.Context) (ID, error) {
 func (c *Client) decide(ctx context.Context, prepare func(calls.Origin) store.Call) (store.Receipt, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
+	trace := c.injected(ctx)
 	for {
 		id, err := c.mint(ctx)
 		if err != nil {
 			return store.Receipt{}, err
 		}
-		receipts, err := c.store.Decide(ctx, prepare(calls.Origin{ID: id, Actor: c.opts.Actor}))
+		receipts, err := c.store.Decide(ctx, prepare(calls.Origin{ID: id, Actor: c.opts.Actor, Trace: trace}))
 		if err == nil {
+			c.committed(receipts[0])
 			return receipts[0], receipts[0].Err
 		}
 		if !errors.Is(err, store.ErrUnknown) {
@@ -141,9 +146,17 @@ func (c *Client) decide(ctx context.Context, prepare func(calls.Origin) store.Ca
 		}
 		receipt, committed, err := c.outcome(ctx, id, err)
 		if committed || err != nil {
+			c.committed(receipt)
 			return receipt, err
 		}
 		// It is certain now that nothing happened and that nothing will: the same may be asked again under a new id.
+	}
+}
+
+// committed lets those know who follow the log.
+func (c *Client) committed(r store.Receipt) {
+	if len(r.Events) > 0 {
+		c.tail.grew()
 	}
 }
 

@@ -21,38 +21,45 @@ func (jsonCodec) Name() string                    { return "json" }
 func (jsonCodec) Marshal(v any) ([]byte, error)   { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(b []byte, v any) error { return json.Unmarshal(b, v) }
 
-// encode gives a payload's bytes and the name of what made them. Bytes and raw JSON pass through.
-func encode(codec Codec, v any) (b []byte, name string, err error) {
-	switch v := v.(type) {
-	case []byte:
-		return v, "", nil
-	case json.RawMessage:
-		return v, jsonCodec{}.Name(), nil
-	}
-	if b, err = codec.Marshal(v); err != nil {
-		return nil, "", fmt.Errorf("encode payload as %s: %w", codec.Name(), err)
-	}
-	return b, codec.Name(), nil
+// coded is bytes with the name of what made them.
+type coded struct {
+	codec string
+	bytes []byte
 }
 
-// decode sets v from a payload's bytes.
-func decode(codec Codec, name string, b []byte, v any) error {
+// encode gives the bytes of a payload or a result, which an error calls by what it is. Bytes and raw JSON pass through.
+func encode(codec Codec, what string, v any) (coded, error) {
+	switch v := v.(type) {
+	case []byte:
+		return coded{"", v}, nil
+	case json.RawMessage:
+		return coded{jsonCodec{}.Name(), v}, nil
+	}
+	b, err := codec.Marshal(v)
+	if err != nil {
+		return coded{}, fmt.Errorf("encode %s as %s: %w", what, codec.Name(), err)
+	}
+	return coded{codec.Name(), b}, nil
+}
+
+// decode sets v from what was encoded.
+func decode(codec Codec, c coded, v any) error {
 	switch v := v.(type) {
 	case *[]byte:
-		*v = b
+		*v = c.bytes
 		return nil
 	case *json.RawMessage:
-		*v = b
+		*v = c.bytes
 		return nil
 	}
-	if name != "" && name != codec.Name() {
-		if name != (jsonCodec{}).Name() {
-			return fmt.Errorf("payload was made by codec %q, this client has %q", name, codec.Name())
+	if c.codec != "" && c.codec != codec.Name() {
+		if c.codec != (jsonCodec{}).Name() {
+			return fmt.Errorf("it was made by codec %q, this client has %q", c.codec, codec.Name())
 		}
 		codec = jsonCodec{}
 	}
-	if err := codec.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("decode payload as %s: %w", codec.Name(), err)
+	if err := codec.Unmarshal(c.bytes, v); err != nil {
+		return fmt.Errorf("decode as %s: %w", codec.Name(), err)
 	}
 	return nil
 }

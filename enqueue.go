@@ -55,6 +55,7 @@ func (c *Client) EnqueueMany(ctx context.Context, drafts ...Draft) ([]Enqueued, 
 func (c *Client) prepare(ctx context.Context, drafts []Draft) (fsm.Enqueue, []store.Payload, error) {
 	command := fsm.Enqueue{Drafts: make([]fsm.Draft, len(drafts)), Topics: map[string]fsm.TopicStart{}}
 	payloads := make([]store.Payload, len(drafts))
+	trace := c.injected(ctx)
 	for i, d := range drafts {
 		if err := d.start.validate(d.topic); err != nil {
 			return command, nil, err
@@ -62,18 +63,18 @@ func (c *Client) prepare(ctx context.Context, drafts []Draft) (fsm.Enqueue, []st
 		if err := d.opts.validate(); err != nil {
 			return command, nil, err
 		}
-		bytes, codec, err := encode(c.opts.Codec, d.payload)
+		payload, err := encode(c.opts.Codec, "payload for topic "+d.topic, d.payload)
 		if err != nil {
 			return command, nil, err
 		}
-		if len(bytes) == 0 {
+		if len(payload.bytes) == 0 {
 			return command, nil, fmt.Errorf("payload for topic %s: 0 bytes, want 1 to %d: %w", d.topic, c.opts.MaxPayload, ErrInvalid)
 		}
-		if len(bytes) > c.opts.MaxPayload {
-			return command, nil, fmt.Errorf("payload for topic %s: %d bytes, at most %d: %w", d.topic, len(bytes), c.opts.MaxPayload, ErrTooLarge)
+		if n := len(payload.bytes); n > c.opts.MaxPayload {
+			return command, nil, fmt.Errorf("payload for topic %s: %d bytes, at most %d: %w", d.topic, n, c.opts.MaxPayload, ErrTooLarge)
 		}
-		payloads[i].Bytes = bytes
-		if err := c.source.Fill(payloads[i].Salt[:]); err != nil {
+		facts, err := c.seal(payload, &payloads[i])
+		if err != nil {
 			return command, nil, err
 		}
 		id, err := c.draftID(ctx, d)
@@ -83,13 +84,22 @@ func (c *Client) prepare(ctx context.Context, drafts []Draft) (fsm.Enqueue, []st
 		command.Drafts[i] = fsm.Draft{ID: id, Given: d.opts.ID != ID{}, EnqueueMessage: fsm.EnqueueMessage{
 			Topic: d.topic, DueAt: d.opts.At, Delay: d.opts.Delay, Priority: d.opts.Priority,
 			Key: d.opts.Key, UniqueFor: d.opts.UniqueFor, Limits: d.limits(), Lock: d.opts.Lock, OnLocked: d.opts.OnLocked,
-			Payload: events.Facts{Size: len(bytes), Codec: codec, Commitment: events.Commitment(payloads[i].Salt, bytes)},
+			Payload: facts, Trace: trace,
 		}}
 		if !c.topics.known(d.topic) {
 			command.Topics[d.topic] = fsm.TopicStart{Limit: d.start.Limit}
 		}
 	}
 	return command, payloads, nil
+}
+
+// seal salts what is to be kept beside the log, and gives what the log keeps of it.
+func (c *Client) seal(v coded, p *store.Payload) (events.Facts, error) {
+	if err := c.source.Fill(p.Salt[:]); err != nil {
+		return events.Facts{}, err
+	}
+	p.Bytes = v.bytes
+	return events.Facts{Size: len(v.bytes), Codec: v.codec, Commitment: events.Commitment(p.Salt, v.bytes)}, nil
 }
 
 func (c *Client) draftID(ctx context.Context, d Draft) (ID, error) {

@@ -20,6 +20,10 @@ var (
 	ErrTooLarge = store.ErrTooLarge
 	// ErrInvalid says that an argument or a setting cannot be used; the error names it, its value and the bound.
 	ErrInvalid = errors.New("invalid")
+	// ErrNotFound says that the store does not know what was asked for, or keeps nothing of it any more.
+	ErrNotFound = errors.New("not found")
+	// ErrErased says that bytes were kept once and are kept no more: somebody erased them, or retention let them go.
+	ErrErased = errors.New("erased")
 )
 
 // The causes with which a handler's context ends; see context.Cause.

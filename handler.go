@@ -24,6 +24,8 @@ type Message[T any] struct {
 	Lock       string // that it holds while it is handled; empty is none
 	LockToken  Token  // of that lock: for what the lock protects, as Token is for what the message writes
 	EnqueuedAt time.Time
+
+	result *resultSlot
 }
 
 // Middleware wraps every run of a topic's handler. It sees the payload as bytes, and calls next once to go on, or not at all.
@@ -41,6 +43,7 @@ type delivery struct {
 	message Message[[]byte]
 	codec   string
 	timeout time.Duration
+	trace   string // of whoever enqueued it
 	row     store.Row
 }
 
@@ -52,7 +55,7 @@ func newDelivery(row store.Row) (delivery, error) {
 	if err != nil {
 		return delivery{}, err
 	}
-	d := delivery{row: row, codec: m.Payload.Codec, timeout: m.Limits.Timeout, message: Message[[]byte]{
+	d := delivery{row: row, codec: m.Payload.Codec, timeout: m.Limits.Timeout, trace: m.Trace, message: Message[[]byte]{
 		ID: m.ID, Topic: m.Topic, Attempt: m.Attempts, Token: m.Token, Key: m.Key,
 		Lock: m.Lock, LockToken: m.LockToken, EnqueuedAt: m.EnqueuedAt,
 	}}
@@ -68,16 +71,18 @@ func newDelivery(row store.Row) (delivery, error) {
 
 // Handle registers the handler of a topic with a worker, before the worker runs. A handler gets a message at least once, and should
 // return when its context ends; context.Cause says why it did. Nil completes the message; an error tries it again after its backoff, or
-// dead-letters it when its attempts are spent; a panic is an error with its stack; see also Snooze, Cancel and DeadLetter.
+// dead-letters it when its attempts are spent; a panic is an error with its stack; see also Snooze, Cancel and DeadLetter, and
+// WorkerOptions.OnError. What it has to give back it sets with Message.SetResult.
 func (t Topic[T]) Handle(w *Worker, handle func(context.Context, Message[T]) error, middleware ...Middleware) {
 	codec := w.client.opts.Codec
 	run := func(ctx context.Context, d delivery) error {
 		m := Message[T]{
 			ID: d.message.ID, Topic: d.message.Topic, Attempt: d.message.Attempt, Token: d.message.Token,
 			Key: d.message.Key, Lock: d.message.Lock, LockToken: d.message.LockToken, EnqueuedAt: d.message.EnqueuedAt,
+			result: d.message.result,
 		}
-		if err := decode(codec, d.codec, d.message.Payload, &m.Payload); err != nil {
-			return err
+		if err := decode(codec, coded{d.codec, d.message.Payload}, &m.Payload); err != nil {
+			return fmt.Errorf("payload: %w", err)
 		}
 		return handle(ctx, m)
 	}
@@ -97,10 +102,18 @@ var errGoexit = errors.New("handler ended its goroutine (runtime.Goexit)")
 func (h handler) safely(ctx context.Context, d delivery) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			err = &PanicError{Value: p, Stack: debug.Stack()}
 		}
 	}()
 	return h.run(ctx, d)
+}
+
+// explained is what a handler returned, with why its context ended where that is the reason.
+func (d delivery) explained(ctx context.Context, err error) error {
+	if err != nil && errors.Is(context.Cause(ctx), ErrTimeout) {
+		return fmt.Errorf("%w after %s: %w", ErrTimeout, d.timeout, err)
+	}
+	return err
 }
 
 // verdict turns what a handler returned into the command that ends its claim.
@@ -122,8 +135,6 @@ func verdict(ctx context.Context, d delivery, err error, jitter int) fsm.Message
 		return fsm.DeadLetterMessage{Token: token, Error: errorText(dead.err.Error())}
 	case errors.Is(cause, ErrStopping) || errors.Is(cause, ErrClaimLost) || errors.Is(cause, ErrFenced):
 		return fsm.ReleaseMessage{Token: token, Reason: events.ReasonReleased}
-	case errors.Is(cause, ErrTimeout):
-		err = fmt.Errorf("%w after %s: %w", ErrTimeout, d.timeout, err)
 	}
 	return fsm.FailMessage{Token: token, Error: errorText(err.Error()), Jitter: jitter}
 }

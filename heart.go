@@ -147,7 +147,7 @@ func (inc *incarnation) tellOf(ctx context.Context, s sight) error {
 		}
 		return err
 	}
-	inc.log.WarnContext(ctx, "the store's clock stepped", "from", s.step.FromAt, "to", s.step.ToAt)
+	inc.log.WarnContext(ctx, "the store's clock stepped", keyFrom, s.step.FromAt, keyTo, s.step.ToAt)
 	_, err := inc.client.decide(ctx, func(o calls.Origin) store.Call {
 		return calls.OperateClock(o, fsm.OperateClock{StepClock: *s.step})
 	})
@@ -174,7 +174,7 @@ func (inc *incarnation) heartLoop(ctx context.Context) error {
 		case errors.Is(err, store.ErrNotBeating):
 			return err
 		case err != nil && ctx.Err() == nil:
-			inc.log.ErrorContext(ctx, "heartbeat failed", "error", err)
+			inc.log.ErrorContext(ctx, "heartbeat failed", keyError, err)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (inc *incarnation) fenceLoop(ctx context.Context) {
 		ended, warned := inc.fenceAll()
 		if !again && ended+warned > 0 {
 			inc.log.WarnContext(ctx, "heartbeats do not come through: the worker fences itself",
-				"since", inc.pulse.since(time.Now()), "handlers_ended", ended, "handlers_warned", warned)
+				keySince, inc.pulse.since(time.Now()), keyHandlersEnded, ended, keyHandlersWarned, warned)
 		}
 	}
 }

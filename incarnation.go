@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -20,15 +21,18 @@ type incarnation struct {
 	*Worker
 	id       ID
 	log      *slog.Logger
-	names    []string // its topics
-	provable bool     // the engine can prove deaths, and this incarnation's own
-	pulse    pulse    // what is known of its own heartbeats
+	names    []string    // its topics
+	leads    atomic.Bool // the beat, as of its last step
+	counted  atomic.Bool // there is a checkpoint of what is counted, or none is to be had: retention may begin
+	provable bool        // the engine can prove deaths, and this incarnation's own
+	pulse    pulse       // what is known of its own heartbeats
 
 	mu       sync.Mutex
 	claims   map[hold]*claim // what it runs or has still to settle
 	results  []result        // ended, not settled yet
 	unknown  strays          // claims and permits of the last reading that no handler of this worker goes with
 	released int             // claims given back
+	hooking  int             // calls of OnError under way
 	asked    int             // claims that were sent
 	answered int             // those of them whose messages are among claims by now, or that came to nothing
 
@@ -36,6 +40,7 @@ type incarnation struct {
 	arrived  chan struct{} // a hint that a result waits
 	missed   chan struct{} // a hint that the worker was silent for so long that others may have acted on it
 	handling sync.WaitGroup
+	hooks    sync.WaitGroup
 }
 
 // hold names a claim. A message that was taken back may come again to the worker whose first handler of it still runs.
@@ -59,7 +64,7 @@ func newIncarnation(ctx context.Context, w *Worker) (*incarnation, error) {
 		return nil, err
 	}
 	return &incarnation{
-		Worker: w, id: id, log: w.log.With("worker", id), names: w.topics(), claims: map[hold]*claim{},
+		Worker: w, id: id, log: w.log.With(keyWorker, id), names: w.topics(), claims: map[hold]*claim{},
 		freed: make(chan struct{}, 1), arrived: make(chan struct{}, 1), missed: make(chan struct{}, 1),
 	}, nil
 }
@@ -89,6 +94,7 @@ func (inc *incarnation) live(ctx context.Context) error {
 	writing := context.WithoutCancel(ctx)
 	life, end := context.WithCancel(writing)
 	defer end()
+	defer inc.hooks.Wait()
 	claiming, stopClaiming := context.WithCancel(ctx)
 	defer stopClaiming()
 	var tasks sync.WaitGroup
@@ -96,6 +102,7 @@ func (inc *incarnation) live(ctx context.Context) error {
 	tasks.Go(func() { inc.settleLoop(life) })
 	tasks.Go(func() { inc.upkeepLoop(life) })
 	tasks.Go(func() { inc.beatLoop(life) })
+	tasks.Go(func() { inc.totalsLoop(life) })
 	tasks.Go(func() { inc.fenceLoop(life) })
 	tasks.Go(func() {
 		if over = inc.heartLoop(life); over != nil {
@@ -110,6 +117,7 @@ func (inc *incarnation) live(ctx context.Context) error {
 	tasks.Wait()
 	// With results that the store did not take, the worker's row stays: its proof of life goes, and a sweep gives back what it held.
 	if unsettled != nil {
+		inc.unstored(writing)
 		return errors.Join(over, unsettled)
 	}
 	return errors.Join(over, inc.stop(writing))
@@ -131,7 +139,7 @@ func (inc *incarnation) enter(ctx context.Context) (leave func(), err error) {
 	}
 	leave = func() {
 		if err := release(); err != nil {
-			inc.log.Warn("worker's proof of life was not let go", "error", err)
+			inc.log.Warn("worker's proof of life was not let go", keyError, err)
 		}
 	}
 	if err := inc.begin(ctx); err != nil {
@@ -191,7 +199,7 @@ func (inc *incarnation) introduce(ctx context.Context) error {
 		}
 		if t.Limit != declared {
 			inc.log.WarnContext(ctx, "topic has another limit than this worker's code declares; ConfigureTopic changes it",
-				"topic", name, "limit", t.Limit, "declared", declared)
+				keyTopic, name, keyLimit, t.Limit, keyDeclared, declared)
 		}
 	}
 	return nil

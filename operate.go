@@ -17,8 +17,8 @@ import (
 const countPage = 500
 
 // Cancel ends messages that are no longer wanted, also one that is being handled: its handler's context ends and its result is refused. Its lock
-// stays taken until that handler has ended. The reason goes into the log. Messages that have ended already are refused, joined into the
-// error; the others are done.
+// stays taken until that handler has ended. A dead letter that is cancelled cannot be redriven any more, and can be erased. The reason goes into the
+// log. Messages that have ended for good are refused, joined into the error; the others are done.
 func (c *Client) Cancel(ctx context.Context, reason string, ids ...ID) error {
 	return c.operate(ctx, fsm.Operate{IDs: ids, Command: fsm.CancelMessage{By: c.opts.Actor, Detail: errorText(reason)}})
 }

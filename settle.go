@@ -14,6 +14,8 @@ import (
 const (
 	// settlePage is how many results one commit settles.
 	settlePage = 500
+	// settleBytes is how many bytes handlers may have given back in them, if there is more than one.
+	settleBytes = 4 << 20
 	// refusalsPerMinute is how many refusals of one worker the log takes; what is beyond is counted on the next one.
 	refusalsPerMinute = 60
 )
@@ -23,6 +25,8 @@ type result struct {
 	hold
 	row     store.Row // the message as it was claimed
 	command fsm.MessageCommand
+	payload *store.Payload // what the handler gave back, if it completes
+	failure *failure       // nil where it is none
 }
 
 // settleLoop brings results to the store until ctx ends: whatever came in while the last commit was in flight goes into the next one.
@@ -49,7 +53,7 @@ func (inc *incarnation) settleLoop(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		inc.log.ErrorContext(ctx, "results could not be stored yet", "results", len(left), "error", err)
+		inc.log.ErrorContext(ctx, "results could not be stored yet", keyResults, len(left), keyError, err)
 		if !sleep(ctx, pace.NextBackOff()) {
 			return
 		}
@@ -85,7 +89,16 @@ func isCorrupt(err error) bool {
 func (inc *incarnation) page() []result {
 	inc.mu.Lock()
 	defer inc.mu.Unlock()
-	n := min(len(inc.results), settlePage)
+	n, bytes := 0, 0
+	for n < min(len(inc.results), settlePage) {
+		if p := inc.results[n].payload; p != nil {
+			bytes += len(p.Bytes)
+		}
+		if n > 0 && bytes > settleBytes {
+			break
+		}
+		n++
+	}
 	return inc.results[:n:n]
 }
 
@@ -117,20 +130,28 @@ func (inc *incarnation) settle(ctx context.Context, page []result, quota *refusa
 	quota.renew(time.Now())
 	command := fsm.Settle{Sender: inc.id, Recordable: quota.left, Unrecorded: quota.unrecorded}
 	known := make([]store.Row, len(page))
+	var payloads []*store.Payload // one for each, where there is any
 	for i, r := range page {
 		known[i] = r.row
+		if r.payload != nil && payloads == nil {
+			payloads = make([]*store.Payload, len(page))
+		}
+		if r.payload != nil {
+			payloads[i] = r.payload
+		}
 		command.Items = append(command.Items, fsm.Settlement{
 			ID: r.message, Command: r.command, Permit: fsm.PermitKey{Lock: r.row.Lock, Token: r.row.LockToken},
 		})
 	}
 	var refusals *[]*fsm.Refusal
 	receipt, err := inc.client.decide(ctx, func(o calls.Origin) (call store.Call) {
-		call, refusals = calls.Settle(o, command, known)
+		call, refusals = calls.Settle(o, command, known, payloads...)
 		return call
 	})
 	if err != nil {
 		return err
 	}
+	inc.outcomes(ctx, page, receipt)
 	for _, r := range receipt.Events {
 		if refused, ok := r.Event.(*events.MessageRefused); ok {
 			quota.left--
@@ -140,8 +161,8 @@ func (inc *incarnation) settle(ctx context.Context, page []result, quota *refusa
 	for _, r := range *refusals {
 		if r != nil {
 			quota.unrecorded++
-			inc.log.WarnContext(ctx, "result was refused", "message", r.Entity.ID, "command", r.Command, "state", r.State,
-				"reason", r.Reason, "sent", r.Sent, "found", r.Found)
+			inc.log.WarnContext(ctx, "result was refused", keyMessage, r.Entity.ID, keyCommand, r.Command, keyState, r.State,
+				keyReason, r.Reason, keySent, r.Sent, keyFound, r.Found)
 		}
 	}
 	return nil

@@ -83,7 +83,7 @@ func (t Topic[T]) Name() string { return t.name }
 
 // EnqueueOptions are settings of one message. The zero value works.
 type EnqueueOptions struct {
-	ID          ID            // zero is a minted one; a known id is answered with the message that has it
+	ID          ID            // zero is a minted one; a known id is answered with the message that has it, and one of a time that retention took is refused
 	Key         string        // unique among the open messages of the topic; a taken one is answered with the message that has it
 	UniqueFor   time.Duration // the key stays taken for so long after enqueueing, even if the message has ended
 	At          time.Time     // not handled before

@@ -28,7 +28,7 @@ func (inc *incarnation) upkeepLoop(ctx context.Context) {
 		case <-inc.missed:
 		}
 		if err := errors.Join(inc.tell(ctx), inc.reconcile(ctx), inc.look(ctx)); err != nil && ctx.Err() == nil {
-			inc.log.ErrorContext(ctx, "upkeep failed", "error", err)
+			inc.log.ErrorContext(ctx, "upkeep failed", keyError, err)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (inc *incarnation) compare(before map[hold]bool, held map[ID]fsm.Message, p
 // giveBack requeues claims that this incarnation holds and does not run.
 func (inc *incarnation) giveBack(ctx context.Context, list []fsm.Settlement) error {
 	for page := range slices.Chunk(list, settlePage) {
-		inc.log.WarnContext(ctx, "claims that this worker does not know of are given back", "claims", len(page))
+		inc.log.WarnContext(ctx, "claims that this worker does not know of are given back", keyClaims, len(page))
 		_, err := inc.client.decide(ctx, func(o calls.Origin) (call store.Call) {
 			call, _ = calls.Settle(o, fsm.Settle{Sender: inc.id, Items: page}, nil)
 			return call
@@ -207,7 +207,7 @@ func (inc *incarnation) giveBack(ctx context.Context, list []fsm.Settlement) err
 // unlock gives back permits whose handlers have ended, although nobody has said so.
 func (inc *incarnation) unlock(ctx context.Context, keys []fsm.PermitKey) error {
 	for page := range slices.Chunk(keys, settlePage) {
-		inc.log.WarnContext(ctx, "permits that no handler of this worker goes with are given back", "permits", len(page))
+		inc.log.WarnContext(ctx, "permits that no handler of this worker goes with are given back", keyPermits, len(page))
 		_, err := inc.client.decide(ctx, func(o calls.Origin) (call store.Call) {
 			call, _ = calls.Unlock(o, fsm.Unlock{Worker: inc.id, Permits: page})
 			return call

@@ -90,9 +90,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		var start *startError
 		switch {
 		case errors.Is(err, store.ErrNotBeating) && ctx.Err() == nil:
-			w.log.WarnContext(ctx, "worker's heartbeat row is gone; it starts again under a new id", "error", err)
+			w.log.WarnContext(ctx, "worker's heartbeat row is gone; it starts again under a new id", keyError, err)
 		case errors.As(err, &start) && !first && !errors.Is(err, store.ErrClosed):
-			w.log.ErrorContext(ctx, "worker could not start again yet", "error", err)
+			w.log.ErrorContext(ctx, "worker could not start again yet", keyError, err)
 			if !sleep(ctx, pace.NextBackOff()) {
 				return nil // it was stopped while it ran nothing
 			}

@@ -1,6 +1,7 @@
 package foundling
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -66,6 +67,17 @@ type WorkerOptions struct {
 	// WorkerTTL is worker_ttl: how long a worker that was lost and holds nothing is remembered; 0 is 24 h.
 	WorkerTTL time.Duration
 
+	// Retention is how old events must be before the leader of the beat lets them go, with the payloads and results of the messages that ended with
+	// them; 0 is DefaultRetention, Forever lets nothing go, and the least is 1 s. What is open, or a dead letter, stays whatever its age. Where
+	// workers of one store have several, that of the leader counts.
+	Retention time.Duration
+
+	// OnError is told of each attempt that failed in this process, once its result is stored, or is known not to be: of errors, panics and
+	// time-outs of handlers, and of payloads that cannot be decoded, but not of Snooze, Cancel and of what a stop gives back. Its context
+	// carries the trace of the message's, and no deadline. It is called from many goroutines, and takes the slot of the handler that failed until
+	// it returns; Run waits for it. A panic in it is logged. nil is told nothing.
+	OnError func(ctx context.Context, e HandlerError)
+
 	// Program is the version that the log shows for the worker; empty is that of the main module.
 	Program string
 }
@@ -102,6 +114,12 @@ func (o WorkerOptions) validate() (WorkerOptions, error) {
 	}
 	if o.OrphanMaxAttempts == 0 {
 		o.OrphanMaxAttempts = fsm.DefaultOrphanMaxAttempts
+	}
+	if o.Retention == 0 {
+		o.Retention = DefaultRetention
+	}
+	if o.Retention > 0 && o.Retention < minRetention {
+		return o, fmt.Errorf("worker options: Retention %s, at least %s, or Forever: %w", o.Retention, minRetention, ErrInvalid)
 	}
 	if o.Sweeps > SweepsOff || o.OrphanCount > CountOrphanings {
 		return o, fmt.Errorf("worker options: Sweeps %d, OrphanCount %d, want one of their constants: %w", o.Sweeps, o.OrphanCount, ErrInvalid)

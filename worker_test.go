@@ -3,7 +3,6 @@ package foundling_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"runtime"
@@ -346,37 +345,6 @@ func TestAKeyIsOneMessageWhileItIsOpen(t *testing.T) {
 		}
 		stop()
 	})
-}
-
-func ExampleTopic() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	type Receipt struct{ User, Order string }
-	receipts := foundling.NewTopic[Receipt]("receipts", foundling.TopicOptions{Limit: 2})
-
-	client, err := foundling.NewClient(memory.New(memory.Options{}), foundling.ClientOptions{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if _, err := receipts.Enqueue(ctx, client, Receipt{"4411", "A-17"}, foundling.EnqueueOptions{Key: "order:A-17", Lock: "user:4411"}); err != nil {
-		fmt.Println(err)
-		return
-	}
-	worker, err := foundling.NewWorker(client, foundling.WorkerOptions{Concurrency: 8})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	receipts.Handle(worker, func(_ context.Context, m foundling.Message[Receipt]) error {
-		fmt.Printf("receipt for order %s, attempt %d, token %d\n", m.Payload.Order, m.Attempt, m.Token)
-		cancel() // this example has one message; a service runs until it is stopped
-		return nil
-	})
-	if err := worker.Run(ctx); err != nil {
-		fmt.Println(err)
-	}
-	// Output: receipt for order A-17, attempt 1, token 2
 }
 
 func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {

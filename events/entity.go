@@ -23,16 +23,18 @@ const (
 	KindLeader  Kind = 8
 	KindSweep   Kind = 9
 	KindClock   Kind = 10
+	KindLog     Kind = 11
 )
 
 var kindNames = map[Kind]string{
 	KindMessage: "message", KindTopic: "topic", KindWorker: "worker", KindLock: "lock",
 	KindLeader: "leader", KindSweep: "sweep", KindClock: "clock",
+	KindLog: "log",
 }
 
 // Kinds lists the kinds in the order in which they are shown.
 func Kinds() []Kind {
-	return []Kind{KindMessage, KindTopic, KindWorker, KindLock, KindLeader, KindSweep, KindClock}
+	return []Kind{KindMessage, KindTopic, KindWorker, KindLock, KindLeader, KindSweep, KindClock, KindLog}
 }
 
 // String is the kind's word, as in "message".
@@ -45,12 +47,12 @@ func (k Kind) String() string {
 
 // Named reports whether entities of this kind are known by a name rather than by an id.
 func (k Kind) Named() bool {
-	return k == KindTopic || k == KindLock || k == KindLeader || k == KindClock
+	return k == KindTopic || k == KindLock || k == KindLeader || k == KindClock || k == KindLog
 }
 
 // Rests reports whether an entity of this kind that has no row stands in its newest event: that event says all that is left of it, so that
-// nobody reads the rest of a history that may be without end. A free lock does.
-func (k Kind) Rests() bool { return k == KindLock }
+// nobody reads the rest of a history that may be without end. A free lock does, and so does the log itself.
+func (k Kind) Rests() bool { return k == KindLock || k == KindLog }
 
 // Entity is one thing with a lifecycle. Exactly one of ID and Name is set, as its kind says. Entities are comparable.
 type Entity struct {
@@ -79,6 +81,9 @@ func SweepEntity(id ID) Entity { return Entity{Kind: KindSweep, ID: id} }
 
 // ClockEntity is the store's clock.
 func ClockEntity() Entity { return Entity{Kind: KindClock, Name: "store"} }
+
+// LogEntity is the store's log: what of it was let go.
+func LogEntity() Entity { return Entity{Kind: KindLog, Name: "store"} }
 
 // String is "kind/id" or "kind/name". It is also the entity's stream name where one text column holds both.
 func (e Entity) String() string {

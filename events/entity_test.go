@@ -50,12 +50,12 @@ func TestEntitiesOfEveryKind(t *testing.T) {
 	made := map[events.Kind]events.Entity{}
 	for _, e := range []events.Entity{
 		events.MessageEntity(id), events.TopicEntity("a"), events.WorkerEntity(id), events.LockEntity("a"), events.LeaderEntity("a"),
-		events.SweepEntity(id), events.ClockEntity(),
+		events.SweepEntity(id), events.ClockEntity(), events.LogEntity(),
 	} {
 		if (e.Name != "") != e.Kind.Named() || (e.ID != events.ID{}) == e.Kind.Named() {
 			t.Errorf("%s: name %q, id %s, named %t", e, e.Name, e.ID, e.Kind.Named())
 		}
-		if e.Kind.Rests() != (e.Kind == events.KindLock) {
+		if e.Kind.Rests() != (e.Kind == events.KindLock || e.Kind == events.KindLog) {
 			t.Errorf("%s: rests %t", e, e.Kind.Rests())
 		}
 		made[e.Kind] = e

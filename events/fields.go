@@ -262,7 +262,7 @@ func (f *Fields) Ints(name string, v *[]int) {
 	f.demand(joinInts(*v) == text, name)
 }
 
-// Raw visits a nested canonical object as its bytes.
+// Raw visits a nested canonical object as its bytes. Ids in it are printed as others are.
 func (f *Fields) Raw(name string, v *[]byte) {
 	switch f.walk {
 	case writing:
@@ -276,7 +276,7 @@ func (f *Fields) Raw(name string, v *[]byte) {
 		}
 	case printing:
 		if len(*v) > 0 {
-			f.print(name, Printable(string(*v), 0))
+			f.print(name, Printable(f.names.within(string(*v)), 0))
 		}
 	}
 }

@@ -42,6 +42,13 @@ func (p *Facts) visit(f *Fields) {
 	f.Hash("commitment", &p.Commitment)
 }
 
+// visitResult names the facts of a result, which stand in one event with a token.
+func (p *Facts) visitResult(f *Fields) {
+	f.Int("result_size", &p.Size)
+	f.Text("result_codec", &p.Codec)
+	f.Hash("result_commitment", &p.Commitment)
+}
+
 // VisitFields names the facts' fields.
 func (p *Facts) VisitFields(f *Fields) { p.visit(f) }
 
@@ -65,6 +72,7 @@ type MessageEnqueued struct {
 	Payload   Facts
 	Lock      string     // taken by its claim and given back at the claim's end; empty is none
 	OnLocked  LockPolicy // what becomes of it where the lock is taken at its turn
+	Trace     string     // W3C traceparent of whoever enqueued it, see [Traceparent]; empty is none
 }
 
 // Type is message.enqueued.
@@ -81,6 +89,7 @@ func (e *MessageEnqueued) VisitFields(f *Fields) {
 	e.Payload.visit(f)
 	f.Text("lock", &e.Lock)
 	e.OnLocked.visit(f)
+	f.Text("trace", &e.Trace)
 }
 
 // MessageClaimed : a worker holds the message and its handler begins. A claim is a start.
@@ -159,14 +168,18 @@ func (*MessageCounted) VisitFields(*Fields) {}
 
 // MessageCompleted : its handler ended well.
 type MessageCompleted struct {
-	Token Token
+	Token  Token
+	Result Facts // of what the handler gave back; zero where it gave nothing
 }
 
 // Type is message.completed.
 func (*MessageCompleted) Type() Type { return TypeMessageCompleted }
 
 // VisitFields names the event's fields.
-func (e *MessageCompleted) VisitFields(f *Fields) { f.Token("token", &e.Token) }
+func (e *MessageCompleted) VisitFields(f *Fields) {
+	f.Token("token", &e.Token)
+	e.Result.visitResult(f)
+}
 
 // MessageRequeued : the message waits for its turn again; Reason says why.
 type MessageRequeued struct {
@@ -229,7 +242,7 @@ func (e *MessageDeadLettered) VisitFields(f *Fields) {
 	f.Text("detail", &e.Detail)
 }
 
-// MessageCancelled : somebody no longer wants it.
+// MessageCancelled : somebody no longer wants it, be it open or a dead letter.
 type MessageCancelled struct {
 	Reason Reason // handler or operator
 	Token  Token  // the claim that ended, if one was open

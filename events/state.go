@@ -132,6 +132,7 @@ const (
 	ReasonAlive      Reason = "alive"       // the worker that holds it lives
 	ReasonLockTaken  Reason = "lock_taken"  // no permit of the lock is free
 	ReasonNotHeld    Reason = "not_held"    // the permit is not out any more, or is another holder's
+	ReasonPruned     Reason = "pruned"      // the id that was given is so old that its history may have been let go
 
 	// Why a worker is held to be gone.
 	ReasonProcessGone Reason = "process_gone" // the kernel let go of its lock: its process has ended
@@ -184,6 +185,7 @@ var reasons = []Reason{
 	ReasonRetry, ReasonReleased, ReasonSnoozed, ReasonUnclaimed, ReasonTakenBack, ReasonOrphan,
 	ReasonExhausted, ReasonHandler, ReasonOperator, ReasonOrphanLimit,
 	ReasonStaleToken, ReasonWrongState, ReasonNotFound, ReasonKeyTaken, ReasonMismatch, ReasonAlive, ReasonLockTaken, ReasonNotHeld,
+	ReasonPruned,
 	ReasonProcessGone, ReasonSilent, ReasonNoHeartbeat,
 	ReasonLivenessUnreadable, ReasonLivenessEmpty, ReasonCallerMissing, ReasonLivenessUnproven, ReasonClockStepped, ReasonClaimGrace,
 }

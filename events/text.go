@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // Names is how a text shows ids and times. Its zero shows both in full.
@@ -18,6 +20,26 @@ func (n *Names) ID(id ID) string {
 		return id.String()
 	}
 	return n.Short(id)
+}
+
+// within is a canonical object with the ids in it as the text shows them.
+func (n *Names) within(object string) string {
+	if n == nil || n.Short == nil {
+		return object
+	}
+	const wide = 36 // of an id's text
+	var b strings.Builder
+	for at := 0; at < len(object); at++ {
+		if end := at + wide + 1; object[at] == '"' && end < len(object) && object[end] == '"' {
+			if id, err := uuid.Parse(object[at+1 : end]); err == nil {
+				b.WriteString("\"" + n.Short(id) + "\"")
+				at = end
+				continue
+			}
+		}
+		b.WriteByte(object[at])
+	}
+	return b.String()
 }
 
 func (n *Names) time(t time.Time) string {

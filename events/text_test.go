@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/internal/corpus"
 	"pgregory.net/rapid"
 )
@@ -35,6 +36,9 @@ func TestLine(t *testing.T) {
 	topic := claimed
 	topic.Entity = events.TopicEntity("the mail")
 	topic.Event, topic.Version, topic.From, topic.To = &events.TopicConfigured{Counting: true}, 1, events.Absent, events.Active
+	told := claimed
+	told.Event = &events.MessageSnapshotted{Snapshot: events.Snapshot{State: events.AppendFields(nil, &fsm.Message{State: events.Running, Worker: worker})}}
+	told.Version, told.From = 3, events.Running
 	tests := []struct {
 		names *events.Names
 		r     events.Recorded
@@ -43,6 +47,7 @@ func TestLine(t *testing.T) {
 		{short, claimed, "41 +0s message m1 v2 queued→running message.claimed worker=w1 token=2 attempt=1"},
 		{short, refused, "41 +0s message m1 running message.refused command=complete reason=stale_token sender=w1 sent=2 found=4"},
 		{short, requeued, `41 +0s message m1 v2 queued→running message.requeued reason=retry due=+1s jitter=-3 error="a\nb"`},
+		{short, told, `41 +0s message m1 v3 running→running message.snapshotted value={"state":3,"worker":"w1"}`},
 		{short, topic, `41 +0s topic "the mail" v1 none→active topic.configured counting=yes`},
 		{new(events.Names), claimed, "41 2026-01-02T03:04:05.678901Z message 02000000-0000-0000-0000-000000000000 v2 queued→running " +
 			"message.claimed worker=01000000-0000-0000-0000-000000000000 token=2 attempt=1"},

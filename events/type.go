@@ -29,6 +29,8 @@ const (
 	TypeMessageBlocked      Type = 11
 	TypeMessageUnblocked    Type = 12
 	TypeMessageDiscarded    Type = 13
+	TypeMessageErased       Type = 14
+	TypeMessageSnapshotted  Type = 15
 
 	TypeLockConfigured    Type = 20
 	TypeLockAcquired      Type = 21
@@ -38,27 +40,33 @@ const (
 	TypeLockForceReleased Type = 25
 	TypeLockExpired       Type = 26
 	TypeLockRefused       Type = 27
+	TypeLockSnapshotted   Type = 28
 
-	TypeWorkerStarted  Type = 30
-	TypeWorkerStopped  Type = 31
-	TypeWorkerLost     Type = 32
-	TypeWorkerReturned Type = 33
-	TypeWorkerGap      Type = 34
-	TypeWorkerPurged   Type = 35
+	TypeWorkerStarted     Type = 30
+	TypeWorkerStopped     Type = 31
+	TypeWorkerLost        Type = 32
+	TypeWorkerReturned    Type = 33
+	TypeWorkerGap         Type = 34
+	TypeWorkerPurged      Type = 35
+	TypeWorkerSnapshotted Type = 36
 
-	TypeTopicConfigured Type = 40
-	TypeTopicCounted    Type = 41
-	TypeTopicPaused     Type = 42
-	TypeTopicResumed    Type = 43
+	TypeTopicConfigured  Type = 40
+	TypeTopicCounted     Type = 41
+	TypeTopicPaused      Type = 42
+	TypeTopicResumed     Type = 43
+	TypeTopicSnapshotted Type = 44
 
-	TypeLeaderElected  Type = 80
-	TypeLeaderResigned Type = 81
-	TypeLeaderLost     Type = 82
+	TypeLeaderElected     Type = 80
+	TypeLeaderResigned    Type = 81
+	TypeLeaderLost        Type = 82
+	TypeLeaderSnapshotted Type = 83
 
 	TypeSweepFinished Type = 85
 	TypeSweepRefused  Type = 86
 
-	TypeClockStepped Type = 90
+	TypeClockStepped     Type = 90
+	TypeClockSnapshotted Type = 91
+	TypeLogPruned        Type = 92
 )
 
 // typeInfo is one line of the table of types.
@@ -85,6 +93,8 @@ var typeTable = []typeInfo{
 	{TypeMessageBlocked, "message.blocked", KindMessage, 1, true, func() Event { return new(MessageBlocked) }},
 	{TypeMessageUnblocked, "message.unblocked", KindMessage, 1, true, func() Event { return new(MessageUnblocked) }},
 	{TypeMessageDiscarded, "message.discarded", KindMessage, 1, true, func() Event { return new(MessageDiscarded) }},
+	{TypeMessageErased, "message.erased", KindMessage, 1, false, func() Event { return new(MessageErased) }},
+	{TypeMessageSnapshotted, "message.snapshotted", KindMessage, 1, true, func() Event { return new(MessageSnapshotted) }},
 
 	{TypeLockConfigured, "lock.configured", KindLock, 1, true, func() Event { return new(LockConfigured) }},
 	{TypeLockAcquired, "lock.acquired", KindLock, 1, true, func() Event { return new(LockAcquired) }},
@@ -94,6 +104,7 @@ var typeTable = []typeInfo{
 	{TypeLockForceReleased, "lock.force_released", KindLock, 1, true, func() Event { return new(LockForceReleased) }},
 	{TypeLockExpired, "lock.expired", KindLock, 1, true, func() Event { return new(LockExpired) }},
 	{TypeLockRefused, "lock.refused", KindLock, 1, false, func() Event { return new(LockRefused) }},
+	{TypeLockSnapshotted, "lock.snapshotted", KindLock, 1, true, func() Event { return new(LockSnapshotted) }},
 
 	{TypeWorkerStarted, "worker.started", KindWorker, 1, true, func() Event { return new(WorkerStarted) }},
 	{TypeWorkerStopped, "worker.stopped", KindWorker, 1, true, func() Event { return new(WorkerStopped) }},
@@ -101,20 +112,25 @@ var typeTable = []typeInfo{
 	{TypeWorkerReturned, "worker.returned", KindWorker, 1, true, func() Event { return new(WorkerReturned) }},
 	{TypeWorkerGap, "worker.gap", KindWorker, 1, true, func() Event { return new(WorkerGap) }},
 	{TypeWorkerPurged, "worker.purged", KindWorker, 1, true, func() Event { return new(WorkerPurged) }},
+	{TypeWorkerSnapshotted, "worker.snapshotted", KindWorker, 1, true, func() Event { return new(WorkerSnapshotted) }},
 
 	{TypeTopicConfigured, "topic.configured", KindTopic, 1, true, func() Event { return new(TopicConfigured) }},
 	{TypeTopicCounted, "topic.counted", KindTopic, 1, true, func() Event { return new(TopicCounted) }},
 	{TypeTopicPaused, "topic.paused", KindTopic, 1, true, func() Event { return new(TopicPaused) }},
 	{TypeTopicResumed, "topic.resumed", KindTopic, 1, true, func() Event { return new(TopicResumed) }},
+	{TypeTopicSnapshotted, "topic.snapshotted", KindTopic, 1, true, func() Event { return new(TopicSnapshotted) }},
 
 	{TypeLeaderElected, "leader.elected", KindLeader, 1, true, func() Event { return new(LeaderElected) }},
 	{TypeLeaderResigned, "leader.resigned", KindLeader, 1, true, func() Event { return new(LeaderResigned) }},
 	{TypeLeaderLost, "leader.lost", KindLeader, 1, true, func() Event { return new(LeaderLost) }},
+	{TypeLeaderSnapshotted, "leader.snapshotted", KindLeader, 1, true, func() Event { return new(LeaderSnapshotted) }},
 
 	{TypeSweepFinished, "sweep.finished", KindSweep, 1, true, func() Event { return new(SweepFinished) }},
 	{TypeSweepRefused, "sweep.refused", KindSweep, 1, true, func() Event { return new(SweepRefused) }},
 
 	{TypeClockStepped, "clock.stepped", KindClock, 1, true, func() Event { return new(ClockStepped) }},
+	{TypeClockSnapshotted, "clock.snapshotted", KindClock, 1, true, func() Event { return new(ClockSnapshotted) }},
+	{TypeLogPruned, "log.pruned", KindLog, 1, true, func() Event { return new(LogPruned) }},
 }
 
 // typeIndex finds a type's line by its number.
@@ -182,6 +198,16 @@ func (t Type) Schema() int {
 func (t Type) Moves() bool {
 	info := t.info()
 	return info != nil && info.moves
+}
+
+// Snapshots reports whether an event of the type says all of its entity's state: a fold may begin with it, and what is older may go.
+func (t Type) Snapshots() bool {
+	switch t {
+	case TypeMessageSnapshotted, TypeLockSnapshotted, TypeWorkerSnapshotted, TypeTopicSnapshotted, TypeLeaderSnapshotted,
+		TypeClockSnapshotted, TypeLogPruned:
+		return true
+	}
+	return false
 }
 
 // Unknown stands for a stored event whose type or schema version this program does not know. It is kept and can be printed;

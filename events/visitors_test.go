@@ -54,7 +54,7 @@ func (v *everyField) VisitFields(f *events.Fields) {
 func visitors() []events.Visitor {
 	list := []events.Visitor{
 		new(everyField), new(events.Commit), new(events.Limits), new(events.Facts), new(fsm.Message), new(fsm.Topic), new(fsm.Worker),
-		new(fsm.Lock), new(fsm.Leader), new(fsm.Sweep), new(fsm.Clock),
+		new(fsm.Lock), new(fsm.Leader), new(fsm.Sweep), new(fsm.Clock), new(fsm.Log),
 	}
 	seen := map[events.Type]bool{}
 	for _, s := range corpus.Samples() {
@@ -128,6 +128,12 @@ func fill(t *rapid.T, v reflect.Value) {
 	case *[]events.ID:
 		for range rapid.IntRange(0, 3).Draw(t, "ids") {
 			*p = append(*p, events.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")))
+		}
+	case *[]events.PermitOut:
+		for range rapid.IntRange(0, 3).Draw(t, "permits") {
+			out := reflect.New(reflect.TypeFor[events.PermitOut]()).Elem()
+			fill(t, out)
+			*p = append(*p, out.Interface().(events.PermitOut))
 		}
 	case *[]byte:
 		nested := events.Limits{MaxAttempts: rapid.Int().Draw(t, "raw")}

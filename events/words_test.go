@@ -7,6 +7,7 @@ import (
 	"go/types"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/foundling-go/foundling/events"
@@ -131,8 +132,13 @@ func TestEveryTypeIsKnown(t *testing.T) {
 		if typ.Kind() == events.KindNone || typ.Schema() < 1 {
 			t.Errorf("%s: kind %s, schema %d", name, typ.Kind(), typ.Schema())
 		}
-		if typ.Moves() == (typ == events.TypeMessageRefused || typ == events.TypeLockRefused) {
+		still := []events.Type{events.TypeMessageRefused, events.TypeMessageErased, events.TypeLockRefused}
+		if typ.Moves() == slices.Contains(still, typ) {
 			t.Errorf("%s: moves %v", name, typ.Moves())
+		}
+		// What says all of its entity's state is a snapshot and moves, as a fold must know which version it has.
+		if told := typ == events.TypeLogPruned || strings.HasSuffix(typ.String(), ".snapshotted"); typ.Snapshots() != told || told && !typ.Moves() {
+			t.Errorf("%s: snapshots %v, moves %v", name, typ.Snapshots(), typ.Moves())
 		}
 	}
 }

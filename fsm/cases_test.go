@@ -138,6 +138,7 @@ func messageCases() []messageCase {
 		{"unblock", fsm.UnblockMessage{}, nil},
 		{"take-back", fsm.TakeBackMessage{By: "ops"}, nil},
 		{"redrive", fsm.RedriveMessage{By: "ops"}, nil},
+		{"snapshot", fsm.Snapshot{}, nil},
 	}
 }
 
@@ -169,6 +170,7 @@ func topicCases() []topicCase {
 		{"count-topic, not counting", fsm.CountTopic{}, nil},
 		{"pause", fsm.PauseTopic{By: "ops"}, nil},
 		{"resume", fsm.ResumeTopic{By: "ops"}, nil},
+		{"snapshot", fsm.Snapshot{}, nil},
 	}
 }
 
@@ -197,6 +199,7 @@ func workerCases() []fsm.WorkerCommand {
 		fsm.ReturnWorker{},
 		fsm.StopWorker{Released: 1},
 		fsm.PurgeWorker{},
+		fsm.Snapshot{},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 // clockLife is the table of the store's clock: it is known once it has stepped.
 var clockLife = newLifecycle(events.KindClock,
 	edge(events.TypeClockStepped, events.Active, events.Absent, events.Active),
+	edge(events.TypeClockSnapshotted, events.Active, events.Active),
 )
 
 // Clock is what the log knows of the store's clock: its last step. Its zero value is a clock that never stepped.
@@ -40,6 +41,15 @@ func (c Clock) Age(now, then time.Time) time.Duration {
 	return max(0, now.Sub(then))
 }
 
+// OlderThan is the time before which everything that was stored is truly older than an age. What was stored before the clock was set ahead
+// looks older than it is, by as much as the clock was set: it is so until the clock has gone on for that age since.
+func (c Clock) OlderThan(now time.Time, age time.Duration) time.Time {
+	if ahead := c.ToAt.Sub(c.FromAt); ahead > 0 && now.Sub(c.StepAt) < age {
+		now = now.Add(-ahead)
+	}
+	return now.Add(-age)
+}
+
 // StepClock records that the clock was seen to step. Several see the same step: within the tolerance it is one.
 type StepClock struct {
 	FromAt    time.Time
@@ -51,8 +61,19 @@ type StepClock struct {
 // Name is "step-clock".
 func (StepClock) Name() string { return "step-clock" }
 
-// Decide gives the event that follows, or none where the step is known.
-func (c Clock) Decide(s StepClock, _ time.Time) []events.Event {
+// ClockCommand is a command to the store's clock.
+type ClockCommand interface {
+	// Name is an imperative, as it is recorded with commits.
+	Name() string
+	decideClock(Clock) []events.Event
+}
+
+// Decide gives the event that follows from a command, or none where it would change nothing.
+func (c Clock) Decide(command ClockCommand, _ time.Time) []events.Event {
+	return command.decideClock(c)
+}
+
+func (s StepClock) decideClock(c Clock) []events.Event {
 	if c.State != events.Absent && near(c.FromAt, s.FromAt, s.Tolerance) && near(c.ToAt, s.ToAt, s.Tolerance) {
 		return nil
 	}
@@ -63,11 +84,14 @@ func near(a, b time.Time, tolerance time.Duration) bool { return a.Sub(b).Abs() 
 
 // Evolve is the clock after a recorded event. An event of another lifecycle leaves it as it is.
 func (c Clock) Evolve(event events.Event, at time.Time) Clock {
-	e, ok := event.(*events.ClockStepped)
-	if !ok {
+	if _, ok := clockLife.Next(c.State, event.Type()); !ok {
 		return c
 	}
-	return Clock{Version: c.Version + 1, State: events.Active, StepAt: at, FromAt: e.FromAt, ToAt: e.ToAt}
+	c.Version++
+	if e, ok := event.(*events.ClockStepped); ok {
+		c.State, c.StepAt, c.FromAt, c.ToAt = events.Active, at, e.FromAt, e.ToAt
+	}
+	return c
 }
 
 // OperateClock records a step of the store's clock.

@@ -1,8 +1,10 @@
 package fsm
 
 import (
+	"encoding/binary"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 )
@@ -35,7 +37,7 @@ type Answer struct {
 func (Enqueue) Name() string { return "enqueue" }
 
 // Decide gives what the store must keep, and one answer per draft. A draft whose id is known with another topic, or with a
-// payload of another size or codec, refuses the whole command. (The bytes themselves no rule can compare: their salts differ.)
+// payload of another size or codec, refuses the whole command, and so does a given id that is so old that its history may be gone. (The bytes themselves no rule can compare: their salts differ.)
 func (c Enqueue) Decide(held Held) (Outcome, []Answer, error) {
 	l := newLedger(held)
 	for _, name := range c.firstSeen(held) {
@@ -75,6 +77,11 @@ func (c Enqueue) firstSeen(held Held) []string {
 
 func (l *ledger) enqueue(d Draft) (Answer, error) {
 	m := l.message(d.ID)
+	if d.Given && l.forgotten(m) {
+		r := m.refusal(d.Name(), events.ReasonPruned)
+		r.Detail = "the id is older than what the log still holds, so that nobody can say whether it was there before; give another, or none"
+		return Answer{}, r
+	}
 	if m.State != events.Absent {
 		if m.Topic != d.Topic || m.Payload.Size != d.Payload.Size || m.Payload.Codec != d.Payload.Codec {
 			r := m.refusal(d.Name(), events.ReasonMismatch)
@@ -90,4 +97,17 @@ func (l *ledger) enqueue(d Draft) (Answer, error) {
 	}
 	_, err := l.move(m, d.EnqueueMessage)
 	return Answer{ID: d.ID}, err
+}
+
+// forgotten reports whether a message may have been there before, of which too little is left to say: its id is as old as what was pruned, or the
+// beginning of its history is gone. An id that tells no time is taken as young.
+func (l *ledger) forgotten(m Message) bool {
+	if m.State != events.Absent {
+		return m.Topic == ""
+	}
+	if m.ID.Version() != 7 {
+		return false
+	}
+	milli := int64(binary.BigEndian.Uint64(m.ID[:8]) >> 16) // since 1970: never before the zero time, which says that nothing was pruned
+	return !time.UnixMilli(milli).After(l.held.PrunedAt)
 }

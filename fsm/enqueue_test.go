@@ -214,3 +214,58 @@ func TestRedriveOfTwoWithOneKey(t *testing.T) {
 		t.Errorf("%v, %v, %d changes", err, refusals, len(outcome.Changes))
 	}
 }
+
+// An id that is as old as what was pruned may have been there before. Nobody can say so any more, and taking it as new would do it twice.
+func TestEnqueueOfAnIDThatMayBeForgotten(t *testing.T) {
+	prunedAt := time.UnixMilli(1_767_000_000_000).Add(300 * time.Microsecond).UTC()
+	at := func(milli int64) events.ID {
+		id := events.ID{6: 0x70, 8: 0x80, 15: 1}
+		for i := range 6 {
+			id[i] = byte(milli >> (40 - 8*i))
+		}
+		return id
+	}
+	kept := fsm.Message{ID: at(1_766_000_000_000), State: events.DeadLettered, Topic: "mail", Version: 30}
+	end := fsm.Message{ID: at(1_766_999_000_000), State: events.Completed, Version: 9} // of which only that is left
+	draft := func(id events.ID) fsm.Draft {
+		return fsm.Draft{ID: id, Given: true, EnqueueMessage: fsm.EnqueueMessage{Topic: "mail"}}
+	}
+	minted := draft(at(1_766_000_000_001))
+	minted.Given = false
+	tests := []struct {
+		name     string
+		draft    fsm.Draft
+		prunedAt time.Time
+		want     events.Reason
+		made     int
+	}{
+		{"older", draft(at(1_766_000_000_001)), prunedAt, events.ReasonPruned, 0},
+		{"of the same millisecond", draft(at(1_767_000_000_000)), prunedAt, events.ReasonPruned, 0},
+		{"younger", draft(at(1_767_000_000_001)), prunedAt, "", 1},
+		{"older, and nothing was pruned", draft(at(1_766_000_000_001)), time.Time{}, "", 1},
+		{"older, and minted here", minted, prunedAt, "", 1},
+		{"one that tells no time", draft(events.ID{1}), prunedAt, "", 1},
+		{"older, and it is there", draft(kept.ID), prunedAt, "", 0},
+		{"of which only its end is there", draft(end.ID), prunedAt, events.ReasonPruned, 0},
+	}
+	for _, tt := range tests {
+		held := fsm.Held{Now: now, PrunedAt: tt.prunedAt, Messages: map[events.ID]fsm.Message{kept.ID: kept, end.ID: end}}
+		o, _, err := fsm.Enqueue{Drafts: []fsm.Draft{tt.draft}}.Decide(held)
+		var r *fsm.Refusal
+		errors.As(err, &r)
+		if (err != nil) != (tt.want != "") || err != nil && (r == nil || r.Reason != tt.want) || len(o.Changes) != tt.made {
+			t.Errorf("%s: %d made, %v, want %d and %q", tt.name, len(o.Changes), err, tt.made, tt.want)
+		}
+	}
+}
+
+// The caller's trace goes with the message, if it is one.
+func TestEnqueueKeepsATrace(t *testing.T) {
+	good := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	for sent, want := range map[string]string{good: good, "": "", "nonsense": ""} {
+		m, list := decide(t, fsm.Message{ID: thisID}, fsm.EnqueueMessage{Topic: "mail", Trace: sent}, now)
+		if e := list[0].(*events.MessageEnqueued); e.Trace != want || m.Trace != want {
+			t.Errorf("%q: recorded as %q, the message has %q", sent, e.Trace, m.Trace)
+		}
+	}
+}

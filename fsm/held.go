@@ -27,7 +27,13 @@ type Held struct {
 	Clock   Clock
 	Leaders map[string]Leader
 	Sweeps  map[events.ID]Sweep
-	Fence   events.Token // higher than every token of a permit so far; from it on, one for each permit
+	Erased  map[events.ID]bool // of the messages that have ended: those whose contents are gone, by a wish or with the event that ended them
+	Log     Log
+	Pruning Pruning
+	// PrunedAt is when the newest commit that was pruned was decided; zero while none was.
+	PrunedAt time.Time
+
+	Fence events.Token // higher than every token of a permit so far; from it on, one for each permit
 }
 
 // Key is a name that a caller gave a message. It is taken by one message of its topic at a time.
@@ -71,6 +77,8 @@ type Outcome struct {
 	Counts  []Count
 	Keys    []KeyChange
 	Permits []PermitChange
+	Prune   int64       // every event at or before this position goes; 0 is none
+	Erase   []events.ID // messages whose contents go
 }
 
 // PermitChange is what becomes of a permit: it is out from here on, or back.
@@ -114,7 +122,7 @@ func (l *ledger) move(m Message, c MessageCommand) (Message, error) {
 	if err != nil {
 		return m, err
 	}
-	if r := l.keyTaken(m, list); r != nil {
+	if r := l.keyTaken(m, c); r != nil {
 		r.Command = c.Name()
 		return m, r
 	}
@@ -138,8 +146,8 @@ func (l *ledger) move(m Message, c MessageCommand) (Message, error) {
 }
 
 // keyTaken is the refusal of a message that would open again while another one has its key; nil where it may.
-func (l *ledger) keyTaken(m Message, list []events.Event) *Refusal {
-	if m.Key == "" || m.State != events.DeadLettered || len(list) == 0 {
+func (l *ledger) keyTaken(m Message, c MessageCommand) *Refusal {
+	if _, opens := c.(RedriveMessage); !opens || m.Key == "" {
 		return nil
 	}
 	holder := l.holder(Key{m.Topic, m.Key})
@@ -158,9 +166,9 @@ func slot(m Message) int {
 	return 0
 }
 
-// refuse records a refusal under the message it met. It moves nothing.
-func (l *ledger) refuse(m Message, refused *events.MessageRefused) {
-	l.change(&m, m.Version, []events.Transition{{Event: refused, From: m.State, To: m.State}})
+// note records something under a message that moves nothing.
+func (l *ledger) note(m Message, event events.Event) {
+	l.change(&m, m.Version, []events.Transition{{Event: event, From: m.State, To: m.State}})
 }
 
 func (l *ledger) change(v Value, from int, transitions []events.Transition) {

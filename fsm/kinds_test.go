@@ -2,6 +2,8 @@ package fsm_test
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -48,6 +50,8 @@ func lockCases() []lockCase {
 		{"force-release one of two", fsm.ForceReleaseLock{Token: 7, By: "ops"}, two},
 		{"expire", fsm.ExpireLock{Token: 7}, nil},
 		{"expire one of two", fsm.ExpireLock{Token: 7}, two},
+		{"snapshot", fsm.SnapshotLock{Out: []events.PermitOut{{Token: 7, Worker: workerA, AcquiredAt: now}}}, nil},
+		{"snapshot of one that somebody configured", fsm.SnapshotLock{}, two},
 	}
 }
 
@@ -75,6 +79,7 @@ func leaderCases() []leaderCase {
 		{"resign", fsm.ResignLeader{Worker: workerA, Term: 4}},
 		{"resign, another's term", fsm.ResignLeader{Worker: workerB, Term: 4}},
 		{"resign, term over", fsm.ResignLeader{Worker: workerA, Term: 3}},
+		{"snapshot", fsm.Snapshot{}},
 	}
 }
 
@@ -98,17 +103,29 @@ func clockIn(state events.State) fsm.Clock {
 	return fsm.Clock{}.Evolve(&events.ClockStepped{FromAt: now, ToAt: now.Add(10 * time.Minute)}, now.Add(10*time.Minute))
 }
 
+// logIn is a log in each state of its table: ten events of it are gone.
+func logIn(state events.State) fsm.Log {
+	if state == events.Absent {
+		return fsm.Log{}
+	}
+	return fsm.Log{}.Evolve(&events.LogPruned{Through: 12, UntilAt: now.Add(-time.Hour), Events: 10, Total: 10}, now)
+}
+
 type clockCase struct {
-	label    string
-	from, to time.Time
+	label   string
+	command fsm.ClockCommand
 }
 
 func clockCases() []clockCase {
+	step := func(from, to time.Time) fsm.ClockCommand {
+		return fsm.StepClock{FromAt: from, ToAt: to, Worker: workerA, Tolerance: 15 * time.Second}
+	}
 	return []clockCase{
-		{"step-clock", now.Add(time.Hour), now},
-		{"step-clock, known", now.Add(15 * time.Second), now.Add(10*time.Minute + 15*time.Second)},
-		{"step-clock, from elsewhere", now.Add(15*time.Second + 1), now.Add(10 * time.Minute)},
-		{"step-clock, to elsewhere", now, now.Add(10*time.Minute - 15*time.Second - 1)},
+		{"step-clock", step(now.Add(time.Hour), now)},
+		{"step-clock, known", step(now.Add(15*time.Second), now.Add(10*time.Minute+15*time.Second))},
+		{"step-clock, from elsewhere", step(now.Add(15*time.Second+1), now.Add(10*time.Minute))},
+		{"step-clock, to elsewhere", step(now, now.Add(10*time.Minute-15*time.Second-1))},
+		{"snapshot", fsm.Snapshot{}},
 	}
 }
 
@@ -196,9 +213,17 @@ func beatDecisions(kind events.Kind, state events.State) (list []attempt) {
 	case events.KindClock:
 		for _, c := range clockCases() {
 			clock := clockIn(state)
-			step := fsm.StepClock{FromAt: c.from, ToAt: c.to, Worker: workerA, Tolerance: 15 * time.Second}
-			list = append(list, attempt{label: c.label, command: typeName(step), before: &clock, events: clock.Decide(step, now)})
+			list = append(list, attempt{label: c.label, command: typeName(c.command), before: &clock, events: clock.Decide(c.command, now)})
 		}
+	case events.KindLog:
+		log := logIn(state)
+		c := fsm.Prune{Retention: 24 * time.Hour, Events: 5, Rows: 5}
+		for label, at := range map[string]time.Time{"prune": now.Add(-48 * time.Hour), "prune, too young": now.Add(-24 * time.Hour)} {
+			held := fsm.Held{Now: now, Log: log, Pruning: fsm.Pruning{Through: 20, At: at, Events: 5}}
+			o, _, err := c.Decide(held)
+			list = append(list, attempt{label: label, command: typeName(c), before: &log, events: facts(o), err: err})
+		}
+		slices.SortFunc(list, func(a, b attempt) int { return strings.Compare(a.label, b.label) })
 	}
 	return list
 }
@@ -237,6 +262,9 @@ func evolve(v fsm.Value, event events.Event) fsm.Value {
 		next := v.Evolve(event, now)
 		return &next
 	case *fsm.Clock:
+		next := v.Evolve(event, now)
+		return &next
+	case *fsm.Log:
 		next := v.Evolve(event, now)
 		return &next
 	}

@@ -98,6 +98,8 @@ func before(h fsm.Held, e events.Entity) fsm.Value {
 		return &fsm.Sweep{ID: e.ID}
 	case events.KindClock:
 		return &h.Clock
+	case events.KindLog:
+		return &h.Log
 	}
 	w := h.Workers[e.ID]
 	w.ID = e.ID

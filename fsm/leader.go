@@ -11,6 +11,8 @@ var leaderLife = newLifecycle(events.KindLeader,
 	edge(events.TypeLeaderElected, events.Led, events.Absent, events.Vacant),
 	edge(events.TypeLeaderResigned, events.Vacant, events.Led),
 	edge(events.TypeLeaderLost, events.Vacant, events.Led),
+	edge(events.TypeLeaderSnapshotted, events.Led, events.Led),
+	edge(events.TypeLeaderSnapshotted, events.Vacant, events.Vacant),
 )
 
 // Beat is the name of the leadership that lets time pass.

@@ -49,7 +49,7 @@ func (l *ledger) leader(leader Leader, c LeaderCommand) {
 }
 
 // clock carries out a command on the clock.
-func (l *ledger) clock(clock Clock, c StepClock) {
+func (l *ledger) clock(clock Clock, c ClockCommand) {
 	for _, event := range clock.Decide(c, l.held.Now) {
 		after := clock.Evolve(event, l.held.Now)
 		l.change(&after, clock.Version, []events.Transition{{Event: event, Version: after.Version, From: clock.State, To: after.State}})

@@ -139,7 +139,7 @@ func (l *Lifecycle) DOT() string {
 
 // Lifecycles lists all tables.
 func Lifecycles() []*Lifecycle {
-	return []*Lifecycle{messageLife, topicLife, workerLife, lockLife, leaderLife, sweepLife, clockLife}
+	return []*Lifecycle{messageLife, topicLife, workerLife, lockLife, leaderLife, sweepLife, clockLife, logLife}
 }
 
 // LifecycleOf is the table of a kind.

@@ -20,6 +20,8 @@ var lockLife = newLifecycle(events.KindLock,
 	branch(events.TypeLockForceReleased, events.Held, events.Held),
 	edge(events.TypeLockExpired, events.Free, events.Held),
 	branch(events.TypeLockExpired, events.Held, events.Held),
+	edge(events.TypeLockSnapshotted, events.Free, events.Free),
+	edge(events.TypeLockSnapshotted, events.Held, events.Held),
 )
 
 // Lock is a named lock as its events have left it. Its zero value is one that was never taken. Who holds its permits stands beside it, in a
@@ -124,7 +126,7 @@ func (l Lock) Evolve(event events.Event, _ time.Time) Lock {
 		l.Permits = e.Permits
 	case *events.LockAcquired:
 		l.Held++
-	case *events.LockOrphaned:
+	case *events.LockOrphaned, *events.LockSnapshotted:
 		return l
 	default:
 		l.Held--

@@ -18,8 +18,12 @@ var messageLife = newLifecycle(events.KindMessage,
 	edge(events.TypeMessageBlocked, events.Blocked, events.Queued),
 	edge(events.TypeMessageUnblocked, events.Queued, events.Blocked),
 	edge(events.TypeMessageDiscarded, events.Discarded, events.Queued),
-	edge(events.TypeMessageCancelled, events.Cancelled, events.Queued, events.Blocked, events.Running),
+	edge(events.TypeMessageCancelled, events.Cancelled, events.Queued, events.Blocked, events.Running, events.DeadLettered),
 	edge(events.TypeMessageRedriven, events.Queued, events.DeadLettered),
+	edge(events.TypeMessageSnapshotted, events.Queued, events.Queued),
+	edge(events.TypeMessageSnapshotted, events.Blocked, events.Blocked),
+	edge(events.TypeMessageSnapshotted, events.Running, events.Running),
+	edge(events.TypeMessageSnapshotted, events.DeadLettered, events.DeadLettered),
 )
 
 // Message is one piece of work as its events have left it. Its zero value is a message that does not exist yet.
@@ -37,7 +41,8 @@ type Message struct {
 	Payload    events.Facts
 	Lock       string // taken by its claim; empty is none
 	OnLocked   events.LockPolicy
-	Trying     bool // it was unblocked and has not tried since: queued, and holding nothing
+	Trace      string // W3C traceparent of whoever enqueued it; empty is none
+	Trying     bool   // it was unblocked and has not tried since: queued, and holding nothing
 
 	// What has been spent, each count read by the limit that names it.
 	Attempts       int // claims ever made
@@ -68,6 +73,7 @@ func (m *Message) VisitFields(f *events.Fields) {
 	m.Payload.VisitFields(f)
 	f.Text("lock", &m.Lock)
 	m.OnLocked.VisitFields(f)
+	f.Text("trace", &m.Trace)
 	f.Flag("trying", &m.Trying)
 	f.Int("attempts", &m.Attempts)
 	f.Int("releases", &m.Releases)
@@ -109,6 +115,7 @@ type EnqueueMessage struct {
 	Payload   events.Facts
 	Lock      string
 	OnLocked  events.LockPolicy
+	Trace     string // W3C traceparent of the caller; what is none is not kept
 }
 
 // ClaimMessage gives the message to a worker. Running and Limit are the topic's, this claim included.
@@ -131,7 +138,8 @@ type CountMessage struct{}
 
 // CompleteMessage says that the handler of the claim ended well.
 type CompleteMessage struct {
-	Token events.Token
+	Token  events.Token
+	Result events.Facts // of what it gave back; zero where it gave nothing
 }
 
 // FailMessage says that the handler of the claim failed. The message is tried again after its backoff, or dead-lettered when its
@@ -156,7 +164,7 @@ type DeadLetterMessage struct {
 }
 
 // CancelMessage ends a message that is no longer wanted. A handler sends its token; an operator sends none, and a running claim is
-// then taken away.
+// then taken away. A dead letter that is cancelled cannot be redriven any more.
 type CancelMessage struct {
 	Token  events.Token
 	By     string
@@ -216,6 +224,8 @@ func (m Message) Evolve(event events.Event, at time.Time) Message {
 	case *events.MessageCounted:
 		m.Counted = true
 		return m
+	case *events.MessageSnapshotted:
+		return m
 	case *events.MessageBlocked:
 		m.Trying = false
 		return m
@@ -245,7 +255,7 @@ func (m Message) Evolve(event events.Event, at time.Time) Message {
 
 func (m Message) evolveEnqueued(e *events.MessageEnqueued, at time.Time) Message {
 	m.Topic, m.Priority, m.Key, m.Limits, m.Payload = e.Topic, e.Priority, e.Key, e.Limits, e.Payload
-	m.Lock, m.OnLocked = e.Lock, e.OnLocked
+	m.Lock, m.OnLocked, m.Trace = e.Lock, e.OnLocked, e.Trace
 	m.EnqueuedAt, m.DueAt = at, at
 	if e.DueAt.After(at) {
 		m.DueAt = e.DueAt

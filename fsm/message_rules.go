@@ -66,7 +66,7 @@ func (c EnqueueMessage) decideMessage(m Message, now time.Time) ([]events.Event,
 	}
 	return []events.Event{&events.MessageEnqueued{
 		Topic: c.Topic, DueAt: due, Priority: c.Priority, Key: c.Key, UniqueFor: c.UniqueFor.Truncate(time.Microsecond),
-		Limits: c.Limits, Payload: c.Payload, Lock: c.Lock, OnLocked: c.OnLocked,
+		Limits: c.Limits, Payload: c.Payload, Lock: c.Lock, OnLocked: c.OnLocked, Trace: events.Traceparent(c.Trace),
 	}}, nil
 }
 
@@ -134,7 +134,7 @@ func (c CompleteMessage) decideMessage(m Message, _ time.Time) ([]events.Event, 
 	if r := m.refuseCallback(c.Name(), events.TypeMessageCompleted, c.Token); r != nil {
 		return nil, r
 	}
-	return []events.Event{&events.MessageCompleted{Token: c.Token}}, nil
+	return []events.Event{&events.MessageCompleted{Token: c.Token, Result: c.Result}}, nil
 }
 
 // Name is "fail".
@@ -262,6 +262,9 @@ func (m Message) refuse(command string, event events.Type) *Refusal {
 // refuseCallback is refuse for what only the holder of the open claim may ask, whatever state the message came to since.
 func (m Message) refuseCallback(command string, event events.Type, token events.Token) *Refusal {
 	r := m.refuse(command, event)
+	if r == nil && m.State == events.DeadLettered {
+		r = m.refusal(command, events.ReasonWrongState) // which an operator may still cancel, and no handler
+	}
 	if r == nil && m.Token != token {
 		r = m.refusal(command, events.ReasonStaleToken)
 	}

@@ -459,3 +459,32 @@ func TestRefusalIsAnError(t *testing.T) {
 		t.Error("a refusal is any error")
 	}
 }
+
+// What a handler gave back is told by the event that ends the message.
+func TestCompletedTellsItsResult(t *testing.T) {
+	result := events.Facts{Size: 2, Codec: "json", Commitment: [32]byte{1}}
+	m := claim(t, queued(t, events.Limits{}))
+	_, list := decide(t, m, fsm.CompleteMessage{Token: 2, Result: result}, now)
+	if diff := cmp.Diff([]events.Event{&events.MessageCompleted{Token: 2, Result: result}}, list); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// A dead letter is cancelled by an operator though another message has its key by now: it does not open again.
+func TestCancelOfADeadLetterWhoseKeyIsTaken(t *testing.T) {
+	m := messageIn(events.DeadLettered)
+	m.Key = "k"
+	held := fsm.Held{
+		Now: now, Messages: map[events.ID]fsm.Message{m.ID: m},
+		Keys: map[fsm.Key]fsm.KeyHolder{{Topic: "mail", Name: "k"}: {Message: events.ID{9}, Open: true}},
+	}
+	for _, tt := range []struct {
+		command fsm.MessageCommand
+		want    bool
+	}{{fsm.CancelMessage{By: "ops"}, true}, {fsm.RedriveMessage{By: "ops"}, false}} {
+		o, refusals, err := fsm.Operate{IDs: []events.ID{m.ID}, Command: tt.command}.Decide(held)
+		if err != nil || (refusals[0] == nil) != tt.want || len(o.Keys) > 0 {
+			t.Errorf("%s: %v, %v, keys %v", tt.command.Name(), refusals[0], err, o.Keys)
+		}
+	}
+}

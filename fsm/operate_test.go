@@ -25,8 +25,8 @@ func TestOperate(t *testing.T) {
 		refused []events.Reason
 	}{
 		{
-			fsm.CancelMessage{By: "ops"}, map[byte][]string{1: {"message.cancelled"}, 2: {"message.cancelled"}},
-			[]events.Reason{"", "", events.ReasonWrongState, events.ReasonWrongState, events.ReasonNotFound, events.ReasonWrongState, events.ReasonWrongState},
+			fsm.CancelMessage{By: "ops"}, map[byte][]string{1: {"message.cancelled"}, 2: {"message.cancelled"}, 4: {"message.cancelled"}},
+			[]events.Reason{"", "", events.ReasonWrongState, "", events.ReasonNotFound, events.ReasonWrongState, events.ReasonWrongState},
 		},
 		{
 			fsm.TakeBackMessage{By: "ops"}, map[byte][]string{2: {"message.requeued"}},

@@ -58,7 +58,35 @@ func anyHeld(t *rapid.T) fsm.Held {
 		h.Topics[name] = topic
 	}
 	anyLocks(t, &h)
+	anyPruning(t, &h)
 	return h
+}
+
+// anyPruning is some of what is held, to be told before what is a day old goes.
+func anyPruning(t *rapid.T, h *fsm.Held) {
+	h.Pruning = fsm.Pruning{Through: 500, At: now.Add(-24 * time.Hour), Events: 100}
+	h.Erased = map[events.ID]bool{}
+	add := func(v fsm.Value) {
+		if v.Kept() && rapid.Bool().Draw(t, "to be told") {
+			h.Pruning.Rows = append(h.Pruning.Rows, v)
+		}
+	}
+	for id := range byte(9) {
+		m := h.Messages[events.ID{id}]
+		add(&m)
+		h.Erased[m.ID] = !m.Live() && rapid.Bool().Draw(t, "erased")
+	}
+	for _, name := range someTopics {
+		topic := h.Topics[name]
+		add(&topic)
+	}
+	for _, name := range someLocks {
+		l := h.Locks[name]
+		add(&l)
+	}
+	leader := h.Leaders[fsm.Beat]
+	add(&leader)
+	add(&h.Clock)
 }
 
 // anyLocks gives every open claim its permit, most often, and some workers one beside.
@@ -199,6 +227,7 @@ func anyCommand(t *rapid.T, m fsm.Message) fsm.MessageCommand {
 var composed = []string{
 	"claim", "enqueue", "settle", "reclaim", "operate", "operate-topic", "operate-worker", "count-claims",
 	"acquire", "unlock", "force-release", "expire", "operate-lock", "repair-lock", "operate-leader", "operate-clock", "record-sweep",
+	"prune", "erase",
 }
 
 // decider is a composed command.
@@ -265,6 +294,17 @@ func anyDecider(t *rapid.T, h fsm.Held, name string) decider {
 		return decider{decide: fsm.OperateWorker{
 			Worker: worker, Command: rapid.SampledFrom(workerCases()).Draw(t, "operation"),
 		}.Decide}
+	case "prune":
+		c := fsm.Prune{Retention: time.Duration(rapid.IntRange(20, 25).Draw(t, "hours")) * time.Hour, Rows: rapid.IntRange(1, 20).Draw(t, "rows")}
+		return decider{decide: func(h fsm.Held) (fsm.Outcome, error) {
+			o, _, err := c.Decide(h)
+			return o, err
+		}}
+	case "erase":
+		return decider{decide: func(h fsm.Held) (fsm.Outcome, error) {
+			o, _, err := fsm.Erase{IDs: ids, By: "ops"}.Decide(h)
+			return o, err
+		}}
 	case "count-claims":
 		return decider{decide: fsm.CountClaims{Topic: topic, Page: rapid.IntRange(1, 4).Draw(t, "page")}.Decide}
 	default:
@@ -310,8 +350,8 @@ func anyLockDecider(t *rapid.T, h fsm.Held, name string, worker events.ID) func(
 		c := rapid.SampledFrom(leaderCases()).Draw(t, "operation")
 		return fsm.OperateLeader{Leadership: fsm.Beat, Command: c.command}.Decide
 	case "operate-clock":
-		c := rapid.SampledFrom(clockCases()).Draw(t, "step")
-		return fsm.OperateClock{StepClock: fsm.StepClock{FromAt: c.from, ToAt: c.to, Worker: worker}}.Decide
+		step, _ := rapid.SampledFrom(clockCases()).Draw(t, "step").command.(fsm.StepClock) // a snapshot is none, and steps nowhere
+		return fsm.OperateClock{StepClock: fsm.StepClock{FromAt: step.FromAt, ToAt: step.ToAt, Worker: worker}}.Decide
 	default:
 		return fsm.RecordSweep{Sweep: thisID, Event: &events.SweepFinished{Decider: worker}}.Decide
 	}

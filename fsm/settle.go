@@ -61,7 +61,7 @@ func (c Settle) Decide(held Held) (Outcome, []*Refusal, error) {
 			continue
 		}
 		c.Recordable--
-		l.refuse(m, &events.MessageRefused{
+		l.note(m, &events.MessageRefused{
 			Command: r.Command, Reason: r.Reason, Sender: c.Sender, Sent: r.Sent, Found: r.Found, Unrecorded: c.Unrecorded,
 		})
 		c.Unrecorded = 0

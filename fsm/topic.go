@@ -14,6 +14,8 @@ var topicLife = newLifecycle(events.KindTopic,
 	edge(events.TypeTopicCounted, events.Paused, events.Paused),
 	edge(events.TypeTopicPaused, events.Paused, events.Active),
 	edge(events.TypeTopicResumed, events.Active, events.Paused),
+	edge(events.TypeTopicSnapshotted, events.Active, events.Active),
+	edge(events.TypeTopicSnapshotted, events.Paused, events.Paused),
 )
 
 // Topic is a queue as its events have left it. Its zero value is a topic that was never seen.

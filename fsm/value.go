@@ -6,7 +6,7 @@ import (
 	"github.com/foundling-go/foundling/events"
 )
 
-// Value is the state of one entity of any kind: a *Message, *Topic, *Worker, *Lock, *Leader, *Sweep or *Clock.
+// Value is the state of one entity of any kind: a *Message, *Topic, *Worker, *Lock, *Leader, *Sweep, *Clock or *Log.
 type Value interface {
 	events.Visitor
 	// Entity is whose state it is.
@@ -36,6 +36,8 @@ func NewValue(e events.Entity) (Value, error) {
 		return &Sweep{ID: e.ID}, nil
 	case events.KindClock:
 		return &Clock{}, nil
+	case events.KindLog:
+		return &Log{}, nil
 	}
 	return nil, fmt.Errorf("%s: this version has no machine for its kind", e)
 }
@@ -58,6 +60,9 @@ func ReadValue(e events.Entity, version int, fields []byte) (Value, error) {
 
 // Apply is the entity after a recorded event, with every claim of the record checked: that the type is known, that its version is the
 // next one and that the table leads from the entity's state to the recorded one. A record that moves nothing gives v back.
+//
+// A fold may begin with an event that says all of the entity's state (see events.Type.Snapshots), at whatever version: what came before it may
+// have been let go. Where the entity is known, what such an event tells must be so.
 func Apply(v Value, r events.Recorded) (Value, error) {
 	version, state := v.At()
 	corrupt := func(format string, args ...any) error {
@@ -76,6 +81,9 @@ func Apply(v Value, r events.Recorded) (Value, error) {
 		}
 		return v, nil
 	}
+	if typ.Snapshots() && version == 0 && r.Version > 1 {
+		return begin(r)
+	}
 	if r.Version != version+1 {
 		return nil, corrupt("%s: version %d follows version %d", typ, r.Version, version)
 	}
@@ -86,6 +94,9 @@ func Apply(v Value, r events.Recorded) (Value, error) {
 	if r.From != state || !life.Leads(state, typ, r.To) {
 		to, _ := life.Next(state, typ)
 		return nil, corrupt("%s from %s to %s is recorded, the entity was %s and the table leads to %s", typ, r.From, r.To, state, to)
+	}
+	if wrong := contradiction(v, r.Event); wrong != "" {
+		return nil, corrupt("%s %s", typ, wrong)
 	}
 	next := v.evolved(r)
 	if _, to := next.At(); to != r.To {

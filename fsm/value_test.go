@@ -137,7 +137,7 @@ func TestKept(t *testing.T) {
 	for _, life := range fsm.Lifecycles() {
 		for _, state := range life.States() {
 			before := attempts(life.Kind(), state)[0].before
-			if before.Kept() != want[state] {
+			if before.Kept() != (want[state] && life.Kind() != events.KindLog) { // the log rests in its newest event
 				t.Errorf("a %s %s: kept %v", state, life.Kind(), before.Kept())
 			}
 		}

@@ -14,6 +14,8 @@ var workerLife = newLifecycle(events.KindWorker,
 	edge(events.TypeWorkerReturned, events.Live, events.Lost),
 	edge(events.TypeWorkerStopped, events.Stopped, events.Live, events.Lost),
 	edge(events.TypeWorkerPurged, events.Purged, events.Lost),
+	edge(events.TypeWorkerSnapshotted, events.Live, events.Live),
+	edge(events.TypeWorkerSnapshotted, events.Lost, events.Lost),
 )
 
 // Worker is one incarnation of a working process as its events have left it. Its heartbeats are no events; see package store.

@@ -51,6 +51,8 @@ func (w *world) steps() map[string]func(*rapid.T) {
 		"sweep 2":   func(*rapid.T) { w.sweep() },
 		"doubt":     func(*rapid.T) { w.reclaimInDoubt() },
 		"purge":     func(*rapid.T) { w.purge() },
+		"prune":     func(*rapid.T) { w.prune() },
+		"erase":     func(*rapid.T) { w.erase() },
 	}
 }
 
@@ -141,7 +143,7 @@ func (w *world) send(c fsm.Settle) {
 	var words []string
 	for _, item := range c.Items {
 		words = append(words, item.Command.Name()+" "+names.ID(item.ID))
-		h.Messages[item.ID] = w.messages[item.ID]
+		w.messageInto(&h, item.ID)
 		if item.Permit.Token > 0 {
 			w.lockInto(&h, item.Permit.Lock)
 			w.permitsInto(&h, w.permit(item.Permit)...)
@@ -252,9 +254,9 @@ func (w *world) operateOn(c fsm.Operate) {
 	h.Clock = w.clock
 	var words []string
 	for _, id := range c.IDs {
-		m := w.messages[id]
+		m := w.known(id)
 		words = append(words, names.ID(id))
-		h.Messages[id] = m
+		w.messageInto(&h, id)
 		w.lockInto(&h, m.Lock)
 		w.permitsInto(&h, w.permit(m.Permit())...)
 		if b, beats := w.beats[m.Worker]; beats {

@@ -30,6 +30,9 @@ type world struct {
 	beats    map[events.ID]fsm.Member
 	clock    fsm.Clock
 	position int // of the newest event
+	log      []logged
+	store    fsm.Log
+	bare     map[events.ID]bool // messages whose contents are gone
 
 	processes []*process // in the order of their start
 	sent      []sending  // results, to be sent again
@@ -71,7 +74,7 @@ func newWorld(t *rapid.T, seen map[events.Type]int) *world {
 		t: t, now: now, seen: seen,
 		messages: map[events.ID]fsm.Message{}, topics: map[string]fsm.Topic{}, locks: map[string]fsm.Lock{},
 		permits: map[fsm.PermitKey]fsm.Permit{}, workers: map[events.ID]fsm.Worker{}, beats: map[events.ID]fsm.Member{},
-		counts: map[events.ID]*tally{}, tokens: map[string]events.Token{},
+		counts: map[events.ID]*tally{}, tokens: map[string]events.Token{}, bare: map[events.ID]bool{},
 	}
 	for _, name := range worldTopics {
 		w.do(fsm.OperateTopic{Topic: name, Command: fsm.ConfigureTopic{Limit: rapid.IntRange(0, 3).Draw(t, "limit")}})
@@ -92,6 +95,7 @@ func (w *world) copy() *world {
 	c.messages, c.topics, c.locks, c.permits = maps.Clone(w.messages), maps.Clone(w.topics), maps.Clone(w.locks), maps.Clone(w.permits)
 	c.workers, c.beats, c.tokens, c.seen = maps.Clone(w.workers), maps.Clone(w.beats), maps.Clone(w.tokens), map[events.Type]int{}
 	c.places, c.script, c.counts = slices.Clone(w.places), slices.Clone(w.script), map[events.ID]*tally{}
+	c.log, c.bare = slices.Clone(w.log), maps.Clone(w.bare)
 	for id, n := range w.counts {
 		clone := *n
 		c.counts[id] = &clone
@@ -239,6 +243,8 @@ func (w *world) keep(o fsm.Outcome, err error) {
 	if err != nil {
 		w.fail("%v", err)
 	}
+	w.lose(o)
+	commit := w.position + 1 // named for its first event
 	for _, c := range o.Changes {
 		entity := c.Value.Entity()
 		before := w.value(entity)
@@ -247,6 +253,7 @@ func (w *world) keep(o fsm.Outcome, err error) {
 		}
 		for _, tr := range c.Transitions {
 			w.position++
+			w.log = append(w.log, logged{commit, w.position, w.now, entity, tr})
 			w.seen[tr.Event.Type()]++
 			w.script = append(w.script, fmt.Sprintf("%-9s     %s %s→%s %s%s", "", names.Entity(entity), tr.From, tr.To, tr.Event.Type(), names.Fields(tr.Event)))
 			w.count(entity, tr)
@@ -259,6 +266,7 @@ func (w *world) keep(o fsm.Outcome, err error) {
 		w.topics[c.Topic] = topic
 	}
 	w.keepPermits(o)
+	w.letGo(o)
 }
 
 func (w *world) keepPermits(o fsm.Outcome) {
@@ -300,7 +308,8 @@ func (w *world) count(entity events.Entity, tr events.Transition) {
 		w.counts[entity.ID] = n
 	}
 	ended := slices.Contains([]events.State{events.Completed, events.Cancelled, events.Discarded}, tr.From)
-	if tr.Version > 0 && (ended || tr.From == events.DeadLettered && tr.Event.Type() != events.TypeMessageRedriven) {
+	leaves := slices.Contains([]events.Type{events.TypeMessageRedriven, events.TypeMessageCancelled, events.TypeMessageSnapshotted}, tr.Event.Type())
+	if tr.Version > 0 && (ended || tr.From == events.DeadLettered && !leaves) {
 		w.fail("%s: %s after it had ended", names.Entity(entity), tr.Event.Type())
 	}
 	switch e := tr.Event.(type) {
@@ -332,7 +341,11 @@ func (w *world) count(entity events.Entity, tr events.Transition) {
 
 // value is an entity as it stands.
 func (w *world) value(e events.Entity) fsm.Value {
-	return before(fsm.Held{Messages: w.messages, Topics: w.topics, Workers: w.workers, Locks: w.locks, Clock: w.clock}, e)
+	held := fsm.Held{Topics: w.topics, Workers: w.workers, Locks: w.locks, Clock: w.clock, Log: w.store}
+	if e.Kind == events.KindMessage {
+		held.Messages = map[events.ID]fsm.Message{e.ID: w.known(e.ID)}
+	}
+	return before(held, e)
 }
 
 func (w *world) put(v fsm.Value) {
@@ -340,6 +353,8 @@ func (w *world) put(v fsm.Value) {
 	case *fsm.Message:
 		if _, known := w.messages[v.ID]; !known {
 			w.places = append(w.places, v.ID)
+		} else if !v.Live() && v.Topic == "" {
+			return // too little is left of it, and nothing moved
 		}
 		w.messages[v.ID] = *v
 	case *fsm.Topic:
@@ -354,6 +369,8 @@ func (w *world) put(v fsm.Value) {
 		w.workers[v.ID] = *v
 	case *fsm.Clock:
 		w.clock = *v
+	case *fsm.Log:
+		w.store = *v
 	}
 }
 

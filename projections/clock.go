@@ -12,7 +12,7 @@ type Step struct {
 	Mark
 	FromAt time.Time // what it would have said had it gone on
 	ToAt   time.Time // what it said
-	Worker events.ID // who saw it
+	Worker events.ID // who saw it; zero where the log has let go of that
 }
 
 // By is how far the clock was set: forward, or back where it is below zero.
@@ -33,16 +33,25 @@ func (c *Clock) Apply(r events.Recorded) {
 	if !c.asOf.pass(r) {
 		return
 	}
-	if e, ok := r.Event.(*events.ClockStepped); ok {
-		c.total++
-		c.steps = latest(c.steps, Step{markOf(r), e.FromAt, e.ToAt, e.Worker}, recentSteps)
+	switch e := r.Event.(type) {
+	case *events.ClockStepped:
+		c.step(Step{markOf(r), e.FromAt, e.ToAt, e.Worker})
+	case *events.ClockSnapshotted:
+		if fields, ok := told[clockFields](e.Snapshot); ok && c.total == 0 {
+			c.step(Step{Mark: Mark{r.Position, fields.Step.time()}, FromAt: fields.From.time(), ToAt: fields.To.time()})
+		}
 	}
+}
+
+func (c *Clock) step(s Step) {
+	c.total++
+	c.steps = latest(c.steps, s, recentSteps)
 }
 
 // AsOf is the last event that was applied.
 func (c *Clock) AsOf() Mark { return c.asOf }
 
-// Total is how often the clock stepped.
+// Total is how often the clock stepped, as far as the log still says so.
 func (c *Clock) Total() int { return c.total }
 
 // Steps is its last steps, the oldest first.

@@ -40,6 +40,10 @@ func (l *Leaders) Apply(r events.Recorded) {
 		k = &Leader{Name: r.Entity.Name}
 		l.leaders[k.Name] = k
 	}
+	if e, ok := r.Event.(*events.LeaderSnapshotted); ok {
+		k.told(r, e)
+		return
+	}
 	k.State, k.Since = r.To, markOf(r)
 	switch e := r.Event.(type) {
 	case *events.LeaderElected:
@@ -50,6 +54,18 @@ func (l *Leaders) Apply(r events.Recorded) {
 	case *events.LeaderLost:
 		k.Lost++
 		k.LostAt = markOf(r)
+	}
+}
+
+// told sets what a snapshot tells. Since when it is so it does not say.
+func (k *Leader) told(r events.Recorded, e *events.LeaderSnapshotted) {
+	fields, ok := told[leaderFields](e.Snapshot)
+	if !ok {
+		return
+	}
+	k.Worker, k.Term = fields.Worker, fields.Term
+	if k.Since.Position == 0 {
+		k.State, k.Since = r.To, markOf(r)
 	}
 }
 

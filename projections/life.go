@@ -59,14 +59,51 @@ func (l *Life) Apply(r events.Recorded) {
 		return
 	}
 	entry := Entry{Recorded: r}
-	if e, ok := r.Event.(*events.MessageRefused); ok {
+	switch e := r.Event.(type) {
+	case *events.MessageRefused:
 		entry.Worker, entry.Reason = e.Sender, e.Reason
-	} else {
+		l.met(r)
+	case *events.MessageErased:
+		entry.By, entry.Detail = e.By, e.Detail
+		l.met(r)
+	case *events.MessageSnapshotted:
+		l.told(r, e)
+		entry.Attempt, entry.Worker = l.summary.Claim.Attempt, l.summary.Claim.Worker
+	default:
 		entry.Attempt, entry.Worker = l.summary.Claim.Attempt, l.summary.Claim.Worker
 		l.explain(&entry)
 		l.move(&entry)
 	}
 	l.entries = append(l.entries, entry)
+}
+
+// met takes the state from what moved nothing, where no other event tells it any more.
+func (l *Life) met(r events.Recorded) {
+	if l.summary.State == events.Absent {
+		l.summary.State = r.To
+	}
+}
+
+// told begins with what a snapshot tells, where the beginning of the life was let go.
+func (l *Life) told(r events.Recorded, e *events.MessageSnapshotted) {
+	fields, ok := toldMessage(e)
+	if !ok || l.summary.Topic != "" {
+		return
+	}
+	s := &l.summary
+	s.Topic, s.EnqueuedAt, s.Lock, s.Attempts, s.Trying = fields.Topic, fields.Enqueued.time(), fields.Lock, fields.Attempts, fields.Trying != 0
+	l.dueAt, s.State = fields.Due.time(), r.To
+	switch {
+	case claimed(r.To):
+		s.Claim = fields.claim(r)
+	case r.To == events.Queued:
+		s.ReadyAt = l.dueAt
+	}
+}
+
+// Headless reports whether the beginning of the life was let go: what comes before the first entry, and what is counted of it, is not known.
+func (l *Life) Headless() bool {
+	return len(l.entries) > 0 && l.entries[0].Event.Type() != events.TypeMessageEnqueued
 }
 
 // explain says who asked for a step and why, and when the message is due after it.

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -37,7 +38,14 @@ func permitOf(r events.Recorded, e *events.LockAcquired) Permit {
 	}
 }
 
-func olderPermit(a, b Permit) int { return a.compare(b.Mark) }
+// toldPermit is a permit that a snapshot tells of.
+func toldPermit(r events.Recorded, p events.PermitOut) Permit {
+	return Permit{
+		Mark: Mark{r.Position, p.AcquiredAt}, Lock: r.Entity.Name, Token: p.Token, Worker: p.Worker, Message: p.Message, ExpiresAt: p.ExpiresAt,
+	}
+}
+
+func olderPermit(a, b Permit) int { return cmp.Or(a.sooner(b.Mark), cmp.Compare(a.Token, b.Token)) }
 
 // LockTotals counts what happened to locks since the log's beginning. None of them falls.
 type LockTotals struct {
@@ -73,6 +81,7 @@ type Locks struct {
 	totals   LockTotals
 	endings  []Ending
 	repairs  []Repair
+	pruned   bool // the log has let go of something
 }
 
 // lock is what is remembered of one. A free one that nobody configured is forgotten.
@@ -90,6 +99,7 @@ func (l *Locks) Apply(r events.Recorded) {
 	if l.locks == nil {
 		l.locks, l.messages = map[string]*lock{}, map[events.ID]*lockUser{}
 	}
+	l.pruned = l.pruned || r.Event.Type().Snapshots()
 	switch r.Entity.Kind {
 	case events.KindLock:
 		l.applyLock(r)
@@ -106,6 +116,8 @@ func (l *Locks) applyLock(r events.Recorded) {
 		l.locks[name] = k
 	}
 	switch e := r.Event.(type) {
+	case *events.LockSnapshotted:
+		k.tell(r, e)
 	case *events.LockConfigured:
 		k.permits, k.set = e.Permits, Notice{markOf(r), e.By, e.Detail}
 	case *events.LockAcquired:
@@ -132,6 +144,18 @@ func (l *Locks) applyLock(r events.Recorded) {
 	}
 	if len(k.out) == 0 && k.permits == 0 {
 		delete(l.locks, name)
+	}
+}
+
+// tell takes up what a snapshot tells, as far as it is not known.
+func (k *lock) tell(r events.Recorded, e *events.LockSnapshotted) {
+	if fields, ok := told[lockFields](e.Snapshot); ok && fields.Permits != k.permits {
+		k.permits, k.set = fields.Permits, Notice{Mark: markOf(r)}
+	}
+	for _, p := range e.Out {
+		if _, known := k.out[p.Token]; !known {
+			k.out[p.Token] = toldPermit(r, p)
+		}
 	}
 }
 
@@ -200,6 +224,19 @@ func (l *Locks) copy(name string, waiters []Waiters) Lock {
 			c.Set = k.set
 		}
 		c.Out = slices.SortedFunc(maps.Values(k.out), olderPermit)
+		for i, p := range c.Out {
+			c.Out[i] = l.settled(p)
+		}
 	}
 	return c
+}
+
+// settled is a permit with how its claim ended. Where the log has let go of that, what is known is that no claim is open which took it.
+func (l *Locks) settled(p Permit) Permit {
+	if l.pruned && p.Message != (events.ID{}) && p.Ended.Position == 0 {
+		if m := l.messages[p.Message]; m == nil || m.token != p.Token {
+			p.Ended.Mark = p.Mark
+		}
+	}
+	return p
 }

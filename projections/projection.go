@@ -29,7 +29,8 @@ func Follow(list iter.Seq2[events.Recorded, error], to ...Projection) error {
 	return nil
 }
 
-// Mark is a place in the log with its time. Its zero is before everything.
+// Mark is a place in the log with its time. Its zero is before everything. Of what had its beginning let go the place is that of the snapshot which
+// tells it once more, and the time its own where the snapshot tells that, else that of the snapshot: it is older then.
 type Mark struct {
 	Position int64
 	At       time.Time // the store's time of the commit
@@ -50,6 +51,9 @@ func (m *Mark) pass(r events.Recorded) bool {
 
 // compare orders marks by their place in the log.
 func (m Mark) compare(o Mark) int { return cmp.Compare(m.Position, o.Position) }
+
+// sooner orders marks by their time, then by their place: the place of what a snapshot tells says nothing of when it was.
+func (m Mark) sooner(o Mark) int { return cmp.Or(m.At.Compare(o.At), m.compare(o)) }
 
 // Notice is a setting that somebody made, with their words.
 type Notice struct {
@@ -77,7 +81,7 @@ func claimOf(r events.Recorded, e *events.MessageClaimed) Claim {
 	}
 }
 
-func older(a, b Claim) int { return a.compare(b.Mark) }
+func older(a, b Claim) int { return a.sooner(b.Mark) }
 
 // claimed reports whether a message in the state has an open claim. An orphaned one has, until the next event of its commit.
 func claimed(s events.State) bool { return s == events.Running || s == events.Orphaned }

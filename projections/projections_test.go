@@ -95,7 +95,7 @@ func TestTopicsCountsEveryState(t *testing.T) {
 		Queued: 2, Running: 2, DeadLettered: 1, Completed: 1, Cancelled: 1,
 		Counted: 2, FullSince: mark(20), Ended: mark(18),
 		Oldest: projections.Claim{Mark: mark(10), Message: id(2), Worker: worker, Token: 2, Attempt: 1, Counted: true},
-		Totals: projections.Totals{
+		Totals: projections.TopicTotals{
 			Enqueued: 7, Claimed: 6, Failures: 2, Orphaned: 1, DeadLettered: 1,
 			Requeued: map[events.Reason]int{events.ReasonRetry: 1, events.ReasonOrphan: 1},
 		},

@@ -34,15 +34,15 @@ type Topic struct {
 	Oldest    Claim // the running claim that was made first; zero while there is none
 	FullSince Mark  // since when Counted has been at the limit or above; zero while there is room, or no limit
 	Ended     Mark  // when a claim ended last
-	Totals    Totals
+	Totals    TopicTotals
 }
 
 // Full reports whether the topic's limit is used up.
 func (t Topic) Full() bool { return t.Limit > 0 && t.Counted >= t.Limit }
 
-// Totals counts what happened on a topic since the log's beginning. None of them falls. Refusals are not among them: most of them concern
+// TopicTotals counts what happened on a topic since the log's beginning. None of them falls. Refusals are not among them: most of them concern
 // messages that have ended, whose topic nobody remembers; see [Refusals].
-type Totals struct {
+type TopicTotals struct {
 	Enqueued     int
 	Claimed      int
 	Failures     int // claims whose handler failed, whether the message was tried again or not
@@ -52,7 +52,8 @@ type Totals struct {
 	Requeued     map[events.Reason]int
 }
 
-// DeadLetter is a message that will not be tried again unless somebody redrives it.
+// DeadLetter is a message that will not be tried again unless somebody redrives it. Where the log has let go of how it became one, it has the mark
+// of the snapshot that tells it, and neither worker nor reason nor error.
 type DeadLetter struct {
 	Mark
 	Message  events.ID
@@ -96,19 +97,48 @@ func (t *Topics) Apply(r events.Recorded) {
 	case events.KindTopic:
 		t.applyTopic(t.topic(r.Entity.Name), r)
 	case events.KindMessage:
-		if e, ok := r.Event.(*events.MessageEnqueued); ok {
-			t.messages[r.Entity.ID] = message{topic: t.topic(e.Topic)}
+		m, known := t.messages[r.Entity.ID]
+		switch e := r.Event.(type) {
+		case *events.MessageSnapshotted:
+			if !known {
+				t.told(r, e)
+			}
+			return
+		case *events.MessageEnqueued:
+			m, known = message{topic: t.topic(e.Topic)}, true
+			t.messages[r.Entity.ID] = m
 		}
-		if m, ok := t.messages[r.Entity.ID]; ok {
+		if known {
 			t.applyMessage(m, r)
 		}
 	}
 }
 
+// told begins with a message whose beginning was let go.
+func (t *Topics) told(r events.Recorded, e *events.MessageSnapshotted) {
+	fields, ok := toldMessage(e)
+	if !ok {
+		return
+	}
+	m := message{topic: t.topic(fields.Topic), attempts: int32(fields.Attempts), trying: fields.Trying != 0}
+	t.messages[r.Entity.ID] = m
+	m.topic.move(r.To, 1)
+	if m.trying {
+		m.topic.Trying++
+	}
+	switch {
+	case claimed(r.To):
+		t.hold(m.topic, fields.claim(r))
+	case r.To == events.DeadLettered:
+		t.dead[r.Entity.ID] = DeadLetter{Mark: markOf(r), Message: r.Entity.ID, Topic: m.topic.Name, Attempts: fields.Attempts}
+	}
+	m.topic.fill(r)
+}
+
 func (t *Topics) topic(name string) *Topic {
 	topic := t.topics[name]
 	if topic == nil {
-		topic = &Topic{Name: name, Totals: Totals{Requeued: map[events.Reason]int{}}}
+		topic = &Topic{Name: name, Totals: TopicTotals{Requeued: map[events.Reason]int{}}}
 		t.topics[name] = topic
 	}
 	return topic
@@ -116,6 +146,8 @@ func (t *Topics) topic(name string) *Topic {
 
 func (t *Topics) applyTopic(topic *Topic, r events.Recorded) {
 	switch e := r.Event.(type) {
+	case *events.TopicSnapshotted:
+		topic.told(r, e)
 	case *events.TopicConfigured:
 		topic.Limit, topic.Counting = e.Limit, e.Counting
 		topic.Set = Notice{markOf(r), e.By, e.Detail}
@@ -218,6 +250,21 @@ func (t *Topics) endClaim(topic *Topic, claim Claim, r events.Recorded) {
 	}
 	delete(t.claims, claim.Message)
 	topic.Ended = markOf(r)
+}
+
+// told sets what a snapshot tells. Who set it, and when, it does not say.
+func (t *Topic) told(r events.Recorded, e *events.TopicSnapshotted) {
+	fields, ok := told[topicFields](e.Snapshot)
+	if !ok {
+		return
+	}
+	t.Limit, t.Counting, t.Paused = fields.Limit, fields.Counting != 0, r.To == events.Paused
+	if t.Set.Position == 0 {
+		t.Set.Mark = markOf(r)
+	}
+	if t.Paused && t.Pause.Position == 0 {
+		t.Pause.Mark = markOf(r)
+	}
 }
 
 // move counts a message in or out of a state.

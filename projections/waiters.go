@@ -9,7 +9,8 @@ import (
 
 // This file is what Locks knows of messages.
 
-// ClaimEnd is how a claim ended whose permit is still out: its worker has not said yet that the handler has ended.
+// ClaimEnd is how a claim ended whose permit is still out: its worker has not said yet that the handler has ended. Where the log has let go of
+// that, it has the mark of the permit and no type.
 type ClaimEnd struct {
 	Mark
 	Type   events.Type
@@ -45,10 +46,19 @@ type lockUser struct {
 }
 
 func (l *Locks) applyMessage(r events.Recorded) {
-	if e, ok := r.Event.(*events.MessageEnqueued); ok && e.Lock != "" {
-		l.messages[r.Entity.ID] = &lockUser{lock: e.Lock, topic: e.Topic}
-	}
 	m := l.messages[r.Entity.ID]
+	switch e := r.Event.(type) {
+	case *events.MessageSnapshotted:
+		if m == nil {
+			l.told(r, e)
+		}
+		return
+	case *events.MessageEnqueued:
+		if e.Lock != "" {
+			m = &lockUser{lock: e.Lock, topic: e.Topic}
+			l.messages[r.Entity.ID] = m
+		}
+	}
 	if m == nil || !r.Event.Type().Moves() {
 		return
 	}
@@ -71,6 +81,19 @@ func (l *Locks) applyMessage(r events.Recorded) {
 	if m.move(r); ended(r.To) {
 		delete(l.messages, r.Entity.ID)
 	}
+}
+
+// told begins with a message whose beginning was let go.
+func (l *Locks) told(r events.Recorded, e *events.MessageSnapshotted) {
+	fields, ok := toldMessage(e)
+	if !ok || fields.Lock == "" {
+		return
+	}
+	m := &lockUser{lock: fields.Lock, topic: fields.Topic, state: r.To, trying: fields.Trying != 0, token: fields.LockToken}
+	if m.waits() {
+		m.since = markOf(r)
+	}
+	l.messages[r.Entity.ID] = m
 }
 
 // endClaim notes how the claim ended that took a permit. Where its worker ended it, the permit comes back in the same commit.

@@ -127,6 +127,8 @@ func (w *Workers) applyWorker(k *worker, r events.Recorded) {
 		k.State = r.To
 	}
 	switch e := r.Event.(type) {
+	case *events.WorkerSnapshotted:
+		k.told(r, e)
 	case *events.WorkerStarted:
 		k.Host, k.PID, k.Program, k.Topics = e.Host, e.PID, e.Version, e.Topics
 		k.Concurrency, k.HeartbeatInterval, k.Proof = e.Concurrency, e.HeartbeatInterval, e.Proof
@@ -153,9 +155,32 @@ func (w *Workers) applyWorker(k *worker, r events.Recorded) {
 	w.forget(k)
 }
 
+// told begins with a worker whose beginning was let go.
+func (k *worker) told(r events.Recorded, e *events.WorkerSnapshotted) {
+	fields, ok := told[workerFields](e.Snapshot)
+	if !ok || k.Started.Position > 0 {
+		return
+	}
+	k.Host, k.PID, k.Program, k.Topics = fields.Host, fields.PID, fields.Program, fields.Topics
+	k.Concurrency, k.HeartbeatInterval, k.Proof = fields.Concurrency, fields.HeartbeatInterval.duration(), fields.Proof != 0
+	k.FenceAfter, k.Limits = fields.FenceAfter.duration(), fields.limits()
+	k.Started = Mark{r.Position, fields.Started.time()}
+	if r.To == events.Lost && k.Lost.Position == 0 {
+		k.Lost = Mark{r.Position, fields.Lost.time()}
+	}
+}
+
 func (w *Workers) applyMessage(r events.Recorded) {
 	id := r.Entity.ID
 	switch e := r.Event.(type) {
+	case *events.MessageSnapshotted:
+		fields, ok := toldMessage(e)
+		if ok && claimed(r.To) && w.holders[id] == nil {
+			k := w.worker(fields.Worker)
+			k.open[id] = fields.claim(r)
+			w.holders[id] = k
+		}
+		return
 	case *events.MessageClaimed:
 		k := w.worker(e.Worker)
 		k.Claimed++
@@ -187,6 +212,15 @@ func (w *Workers) applyMessage(r events.Recorded) {
 
 func (w *Workers) applyLock(r events.Recorded) {
 	switch e := r.Event.(type) {
+	case *events.LockSnapshotted:
+		for _, p := range e.Out {
+			key := permitKey{r.Entity.Name, p.Token}
+			if w.permits[key] == nil {
+				k := w.worker(p.Worker)
+				k.out[key] = toldPermit(r, p)
+				w.permits[key] = k
+			}
+		}
 	case *events.LockAcquired:
 		k, key := w.worker(e.Worker), permitKey{r.Entity.Name, e.Token}
 		k.out[key] = permitOf(r, e)
@@ -231,7 +265,7 @@ func (w *Workers) All() []Worker {
 		list = append(list, k.copy())
 	}
 	slices.SortFunc(list, func(a, b Worker) int {
-		return cmp.Or(cmp.Compare(a.Started.Position, b.Started.Position), bytes.Compare(a.ID[:], b.ID[:]))
+		return cmp.Or(a.Started.sooner(b.Started), bytes.Compare(a.ID[:], b.ID[:]))
 	})
 	return list
 }

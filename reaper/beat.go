@@ -22,6 +22,7 @@ type Beat struct {
 	Interval   time.Duration // orphan_reclaim_interval: how often the leader sweeps on the evidence of silence
 	Life       time.Duration // of the lease, three steps or more
 	WorkerTTL  time.Duration // worker_ttl: how long a lost worker that holds nothing is remembered
+	Retention  time.Duration // how old events must be to go; 0 keeps them for ever
 
 	term    int       // under which it leads; 0 while it does not
 	seen    fsm.Lease // of somebody else, as it was when it was looked at last
@@ -39,6 +40,7 @@ type Step struct {
 	Expired  int     // permits whose time was over
 	Repaired int     // waiters whom nobody had told of a free lock: each is a fault
 	Purged   int     // workers that were forgotten
+	Pruned   Pruned  // what of the log's beginning went
 }
 
 // Step renews the lease, or asks for it, and does what is due if the caller leads. own is the caller's confirmed heartbeats, see Sweep. Where
@@ -51,7 +53,7 @@ func (b *Beat) Step(ctx context.Context, own []time.Time) (Step, error) {
 		b.doubted = time.Time{}
 		return step, err
 	}
-	err = errors.Join(b.sweep(ctx, lease, own, &step), b.upkeep(ctx, &step))
+	err = errors.Join(b.sweep(ctx, lease, own, &step), b.upkeep(ctx, &step), b.prune(ctx, own, &step))
 	return step, err
 }
 

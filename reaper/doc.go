@@ -8,5 +8,14 @@
 // A [Beat] is what the leader does: it holds the lease, sweeps in the rhythm that stands on it, ends permits whose time is over, and makes good
 // what nobody told a waiter. Everything here is safe when two believe that they lead, since each effect is a commit that decides by itself.
 //
+// A [Prune] lets go of the beginning of the log by pages, as far as retention and the durable projections allow. What is open tells its state
+// once more in the same commit or one before.
+//
+//	beat := &reaper.Beat{Store: s, Decide: decide, Mint: mint, Caller: worker, Thresholds: t, Interval: 5 * time.Minute, Life: 45 * time.Second}
+//	step, err := beat.Step(ctx, ownHeartbeats) // at each heartbeat; err leaves the step as far as it came
+//
+// The caller's duties: beat before you sweep, since nobody who is not seen to live may judge others; pass on the times of your own heartbeats as they
+// were confirmed; end a step before its lease ends. A report that was refused is not an error.
+//
 // Nothing in this package waits, reads a clock or starts a goroutine: whoever calls it drives it. Its time is the store's.
 package reaper

@@ -444,6 +444,12 @@ func TestAsLooksBehindDecorators(t *testing.T) {
 		if _, ok := store.As[store.Leaser](s); !ok {
 			t.Errorf("%T: the leaser is out of reach", s)
 		}
+		if _, ok := store.As[store.Pruner](s); !ok {
+			t.Errorf("%T: the pruner is out of reach", s)
+		}
+		if _, ok := store.As[store.Shelf](s); !ok {
+			t.Errorf("%T: the shelf is out of reach", s)
+		}
 		if watcher, ok := store.As[store.ProcessWatcher](s); ok || watcher != nil {
 			t.Errorf("%T: a power was found that nobody has", s)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -30,14 +31,20 @@ func MintedAt(id events.ID) time.Time {
 }
 
 // Run runs the call's Fn for an engine. A Fn that panics refuses its call: it knows nothing of the other calls that share its commit, and
-// must not take the process of whoever carries them with it.
+// must not take the process of whoever carries them with it. So does one that prunes what the view did not offer.
 func (c Call) Run(view View) (changes Changes, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			changes, err = Changes{}, fmt.Errorf("command %q of commit %s panicked: %v\n%s", c.Command.Name, c.ID, r, debug.Stack())
 		}
 	}()
-	return c.Fn(view)
+	if changes, err = c.Fn(view); err != nil {
+		return Changes{}, err
+	}
+	if err := view.Pruning.allows(c.Need.Prune, changes); err != nil {
+		return Changes{}, err
+	}
+	return changes, nil
 }
 
 // Check refuses changes that no engine may keep: over a bound, against what the decision saw, or without an event that tells of them.
@@ -64,7 +71,7 @@ func (c Changes) Check() error {
 			return err
 		}
 	}
-	if err := c.checkPermits(); err != nil {
+	if err := errors.Join(c.checkPermits(), c.checkPrune(), c.checkErase()); err != nil {
 		return err
 	}
 	if total > MaxEvents {
@@ -98,6 +105,62 @@ func (c Changes) checkPermits() error {
 	return nil
 }
 
+// checkPrune refuses a prune that no event tells of.
+func (c Changes) checkPrune() error {
+	if c.Prune == 0 {
+		return nil
+	}
+	told := c.tells(events.LogEntity(), func(e events.Event) bool {
+		pruned, ok := e.(*events.LogPruned)
+		return ok && pruned.Through == c.Prune
+	})
+	if c.Prune < 0 || !told {
+		return fmt.Errorf("prune through %d: no %s of the commit tells of it", c.Prune, events.TypeLogPruned)
+	}
+	return nil
+}
+
+// checkErase refuses to erase what no event tells of, and what the same commit writes.
+func (c Changes) checkErase() error {
+	if len(c.Erase) == 0 {
+		return nil
+	}
+	erased := make(map[events.ID]bool, len(c.Erase))
+	for _, erasure := range c.Erase {
+		if erased[erasure.Message] {
+			return fmt.Errorf("erasure of message %s: it stands twice in one call", erasure.Message)
+		}
+		erased[erasure.Message] = true
+	}
+	told := 0
+	for i := range c.Rows {
+		change := &c.Rows[i]
+		if change.Row.Entity.Kind != events.KindMessage || !erased[change.Row.Entity.ID] {
+			continue
+		}
+		if change.Payload != nil || change.Result != nil {
+			return fmt.Errorf("erasure of %s: the same commit gives it contents", change.Row.Entity)
+		}
+		if slices.ContainsFunc(change.Transitions, func(t events.Transition) bool { return t.Event.Type() == events.TypeMessageErased }) {
+			told++
+		}
+	}
+	if told < len(erased) {
+		return fmt.Errorf("erasure of %d messages, and %d of them have a %s in the commit", len(erased), told, events.TypeMessageErased)
+	}
+	return nil
+}
+
+// tells reports whether one of an entity's events says so.
+func (c Changes) tells(entity events.Entity, so func(events.Event) bool) bool {
+	for i := range c.Rows {
+		if c.Rows[i].Row.Entity == entity {
+			return slices.ContainsFunc(c.Rows[i].Transitions, func(t events.Transition) bool { return so(t.Event) })
+		}
+	}
+	return false
+}
+
 // once refuses changes that have an entity twice: the first would be lost.
 func (c Changes) once() error {
 	if len(c.Rows) < 2 {
@@ -123,7 +186,7 @@ func (c *Change) check() error {
 		}
 	}
 	if row.Entity.Kind == events.KindMessage {
-		if err := checkName("topic", row.Topic); err != nil {
+		if err := checkName("topic", row.Topic); err != nil && !c.Gone { // of one that has ended and whose beginning was let go nobody knows it
 			return fmt.Errorf("change of %s: %w", row.Entity, err)
 		}
 		if row.Lock != "" {
@@ -132,8 +195,8 @@ func (c *Change) check() error {
 			}
 		}
 	}
-	if c.Payload != nil && len(c.Payload.Bytes) > MaxPayload {
-		return fmt.Errorf("payload of %s: %d bytes, at most %d: %w", row.Entity, len(c.Payload.Bytes), MaxPayload, ErrTooLarge)
+	if err := c.checkContents(); err != nil {
+		return err
 	}
 	if c.From == 0 && len(c.Transitions) == 0 {
 		return fmt.Errorf("change of %s: it is new and has no event", row.Entity)
@@ -149,6 +212,27 @@ func (c *Change) check() error {
 	}
 	if version != row.Version {
 		return fmt.Errorf("change of %s: its events lead to version %d, its row has %d", row.Entity, version, row.Version)
+	}
+	return nil
+}
+
+// checkContents refuses bytes that are over a bound, or that nobody would find again.
+func (c *Change) checkContents() error {
+	entity := c.Row.Entity
+	for _, part := range []struct {
+		what  string
+		bytes *Payload
+		most  int
+	}{{"payload", c.Payload, MaxPayload}, {"result", c.Result, MaxResult}} {
+		switch {
+		case part.bytes == nil:
+		case entity.Kind != events.KindMessage:
+			return fmt.Errorf("%s of %s: want a message", part.what, entity)
+		case len(c.Transitions) == 0:
+			return fmt.Errorf("%s of %s: no event tells of it", part.what, entity)
+		case len(part.bytes.Bytes) > part.most:
+			return fmt.Errorf("%s of %s: %d bytes, at most %d: %w", part.what, entity, len(part.bytes.Bytes), part.most, ErrTooLarge)
+		}
 	}
 	return nil
 }

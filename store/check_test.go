@@ -81,6 +81,7 @@ func moved(from, to int, versions ...int) store.Change {
 func TestCheck(t *testing.T) {
 	payload := func(n int) store.Change {
 		c := moved(0, 1, 1)
+		c.Row.Entity, c.Row.Topic = events.MessageEntity(uuid.New()), "a"
 		c.Payload = &store.Payload{Bytes: make([]byte, n)}
 		return c
 	}
@@ -233,15 +234,32 @@ func TestCursor(t *testing.T) {
 		{store.CursorAt(mine, 0), 0, ""},
 		{store.CursorAt(mine, 1<<63-1), 1<<63 - 1, ""},
 		{store.CursorAt(other, 1), 0, other.String()},
-		{store.CursorAt(mine, -1), 0, "not a cursor"},
-		{store.CursorAt(mine, 1) + "0000000000000000000", 0, "not a cursor"},
-		{"12", 0, "not a cursor"},
-		{"@", 0, "not a cursor"},
+		{store.CursorAt(mine, -1), 0, "has not the form"},
+		{store.CursorAt(mine, 1) + "0000000000000000000", 0, "has not the form"},
+		{"12", 0, "has not the form"},
+		{"@", 0, "has not the form"},
 		{"é\n@1", 0, `\n`},
 	} {
 		got, err := test.cursor.Position(mine)
+		if err != nil && !errors.Is(err, store.ErrCursor) {
+			t.Errorf("%q: error %v is not ErrCursor", test.cursor, err)
+		}
 		if got != test.want || (err == nil) != (test.fault == "") || err != nil && !strings.Contains(err.Error(), test.fault) {
 			t.Errorf("%q: position %d, error %v, want %d and %q", test.cursor, got, err, test.want, test.fault)
+		}
+	}
+}
+
+func TestCursorWithinALog(t *testing.T) {
+	mine := uuid.New()
+	for _, test := range []struct {
+		cursor store.Cursor
+		class  error
+	}{
+		{"", nil}, {store.CursorAt(mine, 7), nil}, {store.CursorAt(mine, 8), store.ErrAhead}, {store.CursorAt(uuid.New(), 3), store.ErrCursor},
+	} {
+		if _, err := test.cursor.Within(mine, 7); !errors.Is(err, test.class) {
+			t.Errorf("%q: error %v, want %v", test.cursor, err, test.class)
 		}
 	}
 }

@@ -33,6 +33,14 @@ var (
 	ErrClosed = errors.New("store is closed")
 	// ErrNoProof says that this engine, or the place its files lie in, cannot prove that a process has ended.
 	ErrNoProof = errors.New("no proof of death to be had")
+	// ErrPruned says that what was asked for was let go by retention. See PrunedError.
+	ErrPruned = errors.New("pruned")
+	// ErrCursor says that a cursor is none of this store: another's, or no cursor at all.
+	ErrCursor = errors.New("not a cursor of this store")
+	// ErrAhead says that a cursor lies behind the end of the log, as after a backup was restored: what it has seen is not there.
+	ErrAhead = errors.New("cursor is ahead of the log")
+	// ErrMoved says that a checkpoint does not follow the newest one: somebody else was faster.
+	ErrMoved = errors.New("checkpoint has moved")
 	// ErrNotBeating says that a heartbeat found no row to renew: the incarnation is over, and its process starts a new one.
 	ErrNotBeating = errors.New("heartbeat found no row")
 )
@@ -45,6 +53,8 @@ const (
 	MaxEvents = 10_000
 	// MaxPayload is the largest payload that an engine must take, in bytes.
 	MaxPayload = 16 << 20
+	// MaxResult is the largest result that an engine must take, in bytes.
+	MaxResult = 64 << 10
 	// MaxName is the longest name of a topic, a lock or whatever else is named, and of a key, in bytes.
 	MaxName = 200
 )
@@ -61,12 +71,14 @@ type Store interface {
 	Decide(ctx context.Context, calls ...Call) ([]Receipt, error)
 
 	// Outcome settles a commit id after ErrUnknown: its receipt and true where it was committed. Where the id is unused it first makes
-	// it unusable, waiting for a commit still in flight, so that false is final: what arrives later fails with ErrVoid.
+	// it unusable, waiting for a commit still in flight, so that false is final: what arrives later fails with ErrVoid. That of a commit which
+	// was pruned since is true, with the receipt that Decide would give.
 	Outcome(ctx context.Context, id CommitID) (Receipt, bool, error)
 
 	// Read yields recorded events behind a cursor, in an order that never changes: no gaps, nothing uncommitted, nothing late. It ends
 	// at the head. It pages: nothing is held while the caller's loop body runs. Stored bytes that are not what was written are a
-	// *events.Corrupt, which ends it.
+	// *events.Corrupt, which ends it. A cursor before the oldest kept event is a *PrunedError, never a silent skip: that is so for the zero as
+	// well once something was pruned. One behind the end of the log is ErrAhead, one of another store ErrCursor.
 	Read(ctx context.Context, after Cursor, f Filter) iter.Seq2[events.Recorded, error]
 
 	// After is the cursor behind an event that this store gave.
@@ -82,6 +94,9 @@ type Store interface {
 
 	// Permits yields the permits that are out and pass the filter, by lock, then token. It pages like Rows.
 	Permits(ctx context.Context, f PermitFilter) iter.Seq2[Permit, error]
+
+	// Contents is the bytes that are kept of a message, whether it is open or has ended: both nil where it is not known.
+	Contents(ctx context.Context, message events.ID) (Contents, error)
 
 	// Now is the store's time, in whole microseconds.
 	Now(ctx context.Context) (time.Time, error)
@@ -114,6 +129,7 @@ type Need struct {
 	Permits []PermitKey // those of them that are out
 	Holders []LockPage  // per lock: up to N of its permits, those that expire first, then the oldest; of equal ones the lower token
 	Beats   []events.ID // the newest heartbeats of these incarnations, where the engine keeps any
+	Prune   Prunable    // of a Pruner alone; every other engine refuses the call
 
 	// What comes with the others unasked. With each claimable message: its lock, and where the message is trying, who waits for that lock.
 	// With Claims: the permits of those claims, the locks of all these permits as Locks gives them, and the worker's heartbeat.
@@ -164,6 +180,8 @@ type View struct {
 	Waiting   map[string][]Row // by lock, in no order, without payloads
 	Permits   []Permit         // all that were asked for, in no order, each once
 	Beats     map[events.ID]Beat
+	Pruning   Pruning
+	PrunedAt  time.Time // the latest time at which a commit that was pruned was decided; zero while none was
 
 	// Fence is a number higher than every token of a permit that the store ever kept. From it on a call may give one to each permit it takes.
 	// It is there for calls that hold a lock.
@@ -237,11 +255,13 @@ type Changes struct {
 	Counts  []Count
 	Keys    []KeyChange
 	Permits []PermitChange
+	Prune   int64     // every event at or before this position goes, as Pruning said, with the contents of the messages that ended there; 0 is none
+	Erase   []Erasure // the contents of these go, whatever else is kept of them
 }
 
 // Empty reports whether nothing is to be kept. Such a call leaves nothing behind, not even its commit id.
 func (c Changes) Empty() bool {
-	return len(c.Rows) == 0 && len(c.Counts) == 0 && len(c.Keys) == 0 && len(c.Permits) == 0
+	return len(c.Rows) == 0 && len(c.Counts) == 0 && len(c.Keys) == 0 && len(c.Permits) == 0 && c.Prune == 0 && len(c.Erase) == 0
 }
 
 // Wakes reports whether something may be claimable after the changes that was not before: what a [Waiter] sends hints for.
@@ -266,6 +286,7 @@ type Change struct {
 	From        int  // the version the decision saw; 0 for a new entity
 	Transitions []events.Transition
 	Payload     *Payload // of a message that is new
+	Result      *Payload // of a message that completes: kept for as long as the event that says so
 }
 
 // Count is what is added to a topic's running count.
@@ -291,7 +312,7 @@ type PermitChange struct {
 // there at the first answer alone.
 type Receipt struct {
 	ID     CommitID
-	Err    error             // the call was refused by its Fn, or by its id (ErrExpired, ErrVoid)
+	Err    error             // the call was refused by its Fn, or by its id (ErrExpired, ErrVoid, ErrPruned)
 	Events []events.Recorded // in order; empty where nothing changed
 	Rows   []Row             // kept rows after the commit, claimed ones with their payloads
 }
@@ -305,6 +326,12 @@ type Filter struct {
 
 // RowFilter selects rows. Its zero passes all.
 type RowFilter struct {
+	States   []events.State  // in one of these alone, unless empty
+	Lock     string          // messages that take this lock alone, unless empty
+	Key      Key             // the message alone that has this key, unless zero: an index read
+	After    events.Entity   // behind this one in the order in which rows come, unless zero: for pages
+	Limit    int             // at most so many, unless 0
+	Order    Order           // of rows within a kind; the zero is by id or name
 	Kind     events.Kind     // of this kind alone, unless KindNone
 	Entities []events.Entity // these alone, unless empty
 	Topic    string          // messages of this topic alone, unless empty
@@ -312,6 +339,15 @@ type RowFilter struct {
 	Select   Selection       // unless All, which messages, by an index that skips the others; only Kind and Payloads stand beside it
 	Payloads bool            // give payloads with messages
 }
+
+// Order is the order in which rows of a kind come.
+type Order uint8
+
+// The zero rises.
+const (
+	Rising  Order = 0
+	Falling Order = 1 // the highest id or name first: of minted messages the newest
+)
 
 // Selection is one message for each of something: what a walk over all of them would cost too much to find.
 type Selection uint8

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/store"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 // maxActed is how many messages one command line may name, and one commit takes.
@@ -61,6 +59,7 @@ func (a *app) act(ctx context.Context, s store.Store, x action, ids []events.ID)
 	if err != nil {
 		return err
 	}
+	plan.names = a.inFull(plan.names)
 	acted := &acted{app: a, action: x, plan: plan}
 	if err := acted.show(); err != nil {
 		return err
@@ -72,7 +71,7 @@ func (a *app) act(ctx context.Context, s store.Store, x action, ids []events.ID)
 	if err != nil {
 		return err
 	}
-	client, err := foundling.NewClient(s, foundling.ClientOptions{Actor: a.actor(x.name), Logger: a.logger()})
+	client, err := a.client(s, x.name)
 	if err != nil {
 		return err
 	}
@@ -94,7 +93,7 @@ const mostShown = 50
 
 // show prints what would become of each message.
 func (d *acted) show() error {
-	if d.json {
+	if !d.forPeople() {
 		return nil // all of it comes in one object
 	}
 	list := d.plan.list
@@ -179,7 +178,7 @@ func refusals(err error) []*foundling.Refusal {
 // conclude says what was done, and gives the exit code.
 func (d *acted) conclude(now time.Time) error {
 	n := d.plan.outcomes()
-	if d.json {
+	if !d.forPeople() {
 		if err := d.printJSON(now); err != nil {
 			return err
 		}
@@ -205,12 +204,16 @@ func (d *acted) conclude(now time.Time) error {
 
 // confirm asks a person for a yes.
 func (a *app) confirm(what string) error {
-	file, ok := a.stdin.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	if !isTerminal(a.stdin) {
 		return &exitError{exitRefused, &hinted{fmt.Errorf("not done: to %s without a terminal to ask on", what), "give --yes"}}
 	}
 	fmt.Fprintf(a.stderr, "%s? [y/N] ", what)
-	answer, err := bufio.NewReader(file).ReadString('\n')
+	if screen, ok := a.stderr.(*screen); ok {
+		if err := screen.Flush(); err != nil {
+			return err
+		}
+	}
+	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if word := strings.ToLower(strings.TrimSpace(answer)); err != nil || word != "y" && word != "yes" {
 		return &exitError{exitRefused, errors.New("not done")}
 	}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/foundling-go/foundling"
+	"github.com/foundling-go/foundling/store"
 )
 
 // actor is how the log names who gave a command: the user, the host and what they used.
@@ -21,6 +24,11 @@ func (a *app) actor(command string) string {
 	}
 	const most = 60 // each; together they stay below the bound of an actor
 	return fmt.Sprintf("%s@%s foundling %s", cut(user, most), cut(host, most), command)
+}
+
+// client is a client of a store for a command.
+func (a *app) client(s store.Store, command string) (*foundling.Client, error) {
+	return foundling.NewClient(s, foundling.ClientOptions{Actor: a.actor(command), Logger: a.logger()})
 }
 
 // cut is at most so many bytes of s.

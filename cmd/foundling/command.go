@@ -21,6 +21,7 @@ type commander struct {
 	runner   *child.Runner
 	out      *console
 	stopping <-chan struct{} // closed by the first interrupt
+	done     *worked         // of work: what came of its commands
 }
 
 // handle is the handler of a message: nil when the command ended well and all its output is written, so that nothing is completed that
@@ -54,7 +55,7 @@ func (c *commander) handle(ctx context.Context, m foundling.Message[[]byte]) err
 		return c.giveBack(err)
 	}
 	if result.LeftBehind {
-		c.out.say("foundling: %s: something its command left behind held its output open, and was killed", harmless(string(m.Payload)))
+		c.out.warn("foundling: %s: something its command left behind held its output open, and was killed", harmless(string(m.Payload)))
 	}
 	switch {
 	case cut:

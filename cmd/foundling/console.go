@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 )
 
@@ -12,6 +11,9 @@ import (
 type console struct {
 	mu             sync.Mutex
 	stdout, stderr io.Writer
+	own            io.Writer // where the command itself speaks, on standard error
+	speak          func(text string) string
+	quiet          bool // only what is wrong is said
 
 	clear, redraw func() // around each piece, with mu held; nil draws nothing
 
@@ -20,7 +22,19 @@ type console struct {
 	broken func(error)
 }
 
-func newConsole(stdout, stderr io.Writer) *console { return &console{stdout: stdout, stderr: stderr} }
+func newConsole(stdout, stderr io.Writer) *console {
+	return &console{stdout: stdout, stderr: stderr, own: newScreen(stderr), speak: func(text string) string { return text }}
+}
+
+// console is where a command and its children write. What the command says itself is an object where errors are.
+func (a *app) console() *console {
+	c := newConsole(a.raw.stdout, a.raw.stderr)
+	c.quiet = a.quiet
+	if c.own = a.stderr; a.objects() {
+		c.speak = func(text string) string { return `{"note":` + string(quotedJSON(text)) + "}" }
+	}
+	return c
+}
 
 // piece writes one piece: whatever f writes to the console's writers.
 func (c *console) piece(f func() error) error {
@@ -35,17 +49,19 @@ func (c *console) piece(f func() error) error {
 	return f()
 }
 
-// say writes a line of the command's own to standard error. Where nobody can hear it, the work goes on.
+// say writes a line of the command's own to standard error, unless only what is wrong is to be said.
 func (c *console) say(format string, args ...any) {
-	_ = c.piece(func() error {
-		_, err := fmt.Fprintf(c.stderr, format+"\n", args...)
-		return err
-	})
+	if !c.quiet {
+		c.warn(format, args...)
+	}
 }
 
-// logger is the library's log of a command that has a console: warnings and errors, each a piece on standard error.
-func (c *console) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(lineWriter{c}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+// warn writes a line about what is wrong to standard error. Where nobody can hear it, the work goes on.
+func (c *console) warn(format string, args ...any) {
+	_ = c.piece(func() error {
+		_, err := io.WriteString(c.own, c.speak(fmt.Sprintf(format, args...))+"\n")
+		return err
+	})
 }
 
 // lineWriter writes each line of a log as a piece.
@@ -54,7 +70,7 @@ type lineWriter struct{ out *console }
 // Write implements io.Writer.
 func (w lineWriter) Write(line []byte) (n int, err error) {
 	err = w.out.piece(func() error {
-		n, err = w.out.stderr.Write(line)
+		n, err = w.out.own.Write(line)
 		return err
 	})
 	return n, err

@@ -93,7 +93,7 @@ func verify(t *testing.T, path string) (int, string) {
 }
 
 // place is what a violation must name: an entity, a version and a position.
-var place = regexp.MustCompile(`(message|topic|worker)[/ ]\S+.*version \d+.*position \d+`)
+var place = regexp.MustCompile(`(message|topic|worker|leader)[/ ]\S+.*version \d+.*position \d+`)
 
 // TestDamageIsFound changes one byte of every column of stored events through SQL, deletes events and swaps two: verify ends with 1 each
 // time and names entity, version and position.

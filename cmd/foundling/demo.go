@@ -63,7 +63,7 @@ func (a *app) demo(ctx context.Context, keep bool) error {
 	defer cancel()
 	err = d.tell(bounded)
 	if keep {
-		fmt.Fprintf(a.stderr, "kept: %s and proof.db beside it\n", shellWord(filepath.Join(dir, "silence.db")))
+		fmt.Fprintf(a.stderr, "kept: %s and proof.db beside it\n", findings.ShellWord(filepath.Join(dir, "silence.db")))
 	} else {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}

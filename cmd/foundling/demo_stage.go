@@ -220,7 +220,7 @@ func (st *stage) complaints() error {
 // last is when an event of a type happened last.
 func (st *stage) last(ctx context.Context, t events.Type) (time.Time, error) {
 	var at time.Time
-	for r, err := range st.store.Read(ctx, "", store.Filter{Types: []events.Type{t}}) {
+	for r, err := range logOf(ctx, st.store, store.Filter{Types: []events.Type{t}}) {
 		if err != nil {
 			return at, err
 		}

@@ -38,6 +38,7 @@ func demonstration(t *testing.T, dir string, args ...string) (*exec.Cmd, *voice,
 
 // TestTheDemonstrationShowsWhatItPromises runs it, built, within 45 seconds: each phrase proves a point of it, in this order.
 func TestTheDemonstrationShowsWhatItPromises(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd, out, errout := demonstration(t, dir, "--keep")
 	if err := cmd.Wait(); err != nil {
@@ -55,7 +56,7 @@ func TestTheDemonstrationShowsWhatItPromises(t *testing.T) {
 		`user:ann +1 +1 +1 +[0-9.]+s +letters \(1\)`,
 		`\$ foundling sweep .*--wait 0s`, `✖ refused: liveness_unproven`, `the caller has beaten for .*, it must have for 3s`, `\(exit status 5\)`,
 		`it waits [0-9.]+s for proof, and beats meanwhile`, `✔ gave back 2 messages and 2 locks of 2 dead workers`, `more than 3s \(silent\)`,
-		`receipts +0 +0 +0 +2 +– +6 `, `nothing is wrong`, // all of it was finished
+		`receipts +0 +0 +0 +2 +– +6 `, `nothing is wrong|● info worker_gap`, // all of it was finished; a busy machine may have held up a heartbeat
 		`\$ foundling trace …`, `claimed +1 `, `orphaned +1 .*silent for`, `requeued +1 `, `claimed +2 `, `completed +2 `,
 		`\$ foundling verify`, `verified \d+ events of \d+ entities in \d+ commits: clean`,
 		`2 · The same with proof of death`, `✔ gave back 2 messages and 2 locks of 2 dead workers`, `its process has ended \(process_gone\)`,
@@ -120,6 +121,7 @@ func refusedThenFinished(t *testing.T, s store.Store) {
 
 // An interrupt ends the demonstration with all its processes, and nothing is left behind.
 func TestAnInterruptedDemonstrationLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd, out, errout := demonstration(t, dir)
 	out.await(t, "are killed with SIGKILL")

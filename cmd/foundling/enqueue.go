@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -56,6 +57,11 @@ func newEnqueue(a *app) *cobra.Command {
 	flags.BoolVarP(&o.nul, "null", "0", false, "messages end in a NUL byte instead of a line end")
 	flags.BoolVar(&o.whole, "whole", false, "all of the input, one byte at least, is one message, line ends and all")
 	cmd.MarkFlagsMutuallyExclusive("null", "whole")
+	printing(a, cmd)
+	cmd.ValidArgsFunction = a.topicOrFile()
+	complete(cmd, "priority", fixed("high", "normal", "low"))
+	complete(cmd, "on-locked", fixed("wait", "skip"))
+	complete(cmd, "lock", a.lockNames())
 	return cmd
 }
 
@@ -84,15 +90,32 @@ func (a *app) enqueue(ctx context.Context, o enqueueOptions, args []string) erro
 		return err
 	}
 	defer s.Close()
-	client, err := foundling.NewClient(s, foundling.ClientOptions{Actor: a.actor("enqueue"), Logger: a.logger()})
+	client, err := a.client(s, "enqueue")
 	if err != nil {
 		return err
 	}
 	e := &enqueuer{app: a, client: client, topic: foundling.NewTopic[[]byte](args[0], foundling.TopicOptions{}), opts: o}
-	if o.whole {
-		return e.whole(ctx, input)
+	if !a.forPeople() {
+		if e.feed, err = newFeed[jsonEnqueued](a, "foundling.enqueue/v1"); err != nil {
+			return err
+		}
 	}
-	return e.lines(ctx, input)
+	read := e.lines
+	if o.whole {
+		read = e.whole
+	}
+	err = read(ctx, input)
+	if e.feed == nil {
+		return err
+	}
+	now, unknown := s.Now(context.WithoutCancel(ctx))
+	return errors.Join(err, e.feed.end(end{AsOf: atTime(now), Truncated: err != nil, Warnings: e.warnings}), unknown)
+}
+
+// jsonEnqueued is a message that was made as JSON has it.
+type jsonEnqueued struct {
+	Message string `json:"message"`
+	Known   bool   `json:"known"` // the key was taken: it is another message's
 }
 
 // lockPolicy is what the flag --on-locked says.
@@ -117,6 +140,9 @@ func (a *app) input(args []string) (io.Reader, func() error, error) {
 	return file, file.Close, nil
 }
 
+// maxWarnings is how many of the lines that were passed over are named.
+const maxWarnings = 100
+
 // enqueuer makes messages of one topic.
 type enqueuer struct {
 	*app
@@ -124,6 +150,9 @@ type enqueuer struct {
 	topic  foundling.Topic[[]byte]
 	opts   enqueueOptions
 	page   []foundling.Draft
+
+	feed     *feed[jsonEnqueued] // for programs; nil prints for people
+	warnings []string            // lines that were passed over
 }
 
 // whole makes one message of the whole input.
@@ -149,7 +178,12 @@ func (e *enqueuer) lines(ctx context.Context, input io.Reader) error {
 	passedOver := 0
 	pages, err := newPager(input, nulEnded(e.opts.nul).ending(), func(err error) {
 		passedOver++
-		fmt.Fprintf(e.stderr, "foundling: not enqueued: %v\n", err)
+		if len(e.warnings) < maxWarnings {
+			e.warnings = append(e.warnings, "not enqueued: "+err.Error())
+		}
+		if e.feed == nil {
+			fmt.Fprintf(e.stderr, "foundling: not enqueued: %v\n", err)
+		}
 	})
 	if err != nil {
 		return err
@@ -190,6 +224,14 @@ func (e *enqueuer) commit(ctx context.Context) error {
 		return err
 	}
 	e.page = e.page[:0]
+	if e.feed != nil {
+		for _, m := range list {
+			if err := e.feed.add(jsonEnqueued{m.ID.String(), m.Known}); err != nil {
+				return err
+			}
+		}
+		return e.feed.flush()
+	}
 	var b bytes.Buffer
 	for _, m := range list {
 		b.WriteString(m.ID.String())

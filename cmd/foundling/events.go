@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"slices"
 
+	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
 	"github.com/spf13/cobra"
@@ -17,14 +14,20 @@ import (
 // there will be.
 const streamDigits = 6
 
+// afterEnd is the word for the cursor behind the newest event.
+const afterEnd = "end"
+
 // eventsOptions is what the flags of events say.
 type eventsOptions struct {
 	topic   string
 	message string
-	types   []string
+	names   []string
 	after   string
-	limit   int
+	follow  bool
 	wide    bool
+
+	types  []events.Type
+	entity events.Entity // the message's
 }
 
 func newEvents(a *app) *cobra.Command {
@@ -33,31 +36,38 @@ func newEvents(a *app) *cobra.Command {
 		Use:   "events",
 		Short: "Print the log, one event on a line",
 		Long: "Position, time, entity, version, states and fields of each event, in the order of the log.\n" +
-			"Standard error says where it ended: --after that cursor goes on from there, without a gap and without a repetition.",
+			"Standard error says where it ended: --after that cursor goes on from there, without a gap and without a repetition.\n" +
+			"--follow goes on with what is still to come, whichever process writes it, until it is interrupted, and then says that cursor too;\n" +
+			"the exit status is 130 then. --after end begins with what is still to come.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.events(cmd.Context(), o) },
 	}
+	printingList(a, cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.topic, "topic", "", "only of this topic and its messages")
 	flags.StringVar(&o.message, "message", "", "only of this message: an id or the end of one")
-	flags.StringArrayVar(&o.types, "type", nil, "only of this type, as in message.claimed; may be given again")
-	flags.StringVar(&o.after, "after", "", "only what came after this cursor")
-	flags.IntVar(&o.limit, "limit", 0, "at most so many (default all)")
-	flags.BoolVar(&o.wide, "wide", false, "ids in full")
+	flags.StringArrayVar(&o.names, "type", nil, "only of this type, as in message.claimed; may be given again")
+	flags.StringVar(&o.after, "after", "", "only what came after this `CURSOR`; end is behind all that there is")
+	flags.BoolVar(&o.follow, "follow", false, "go on with what is still to come")
+	flags.BoolVar(&o.wide, "wide", false, "the same as --output wide")
 	cmd.MarkFlagsMutuallyExclusive("topic", "message")
+	cmd.MarkFlagsMutuallyExclusive("wide", "output", "json")
+	complete(cmd, "topic", a.topicNames())
+	complete(cmd, "message", a.messageTails())
+	complete(cmd, "type", eventTypes())
+	complete(cmd, "after", fixed(afterEnd))
 	return cmd
 }
 
 func (a *app) events(ctx context.Context, o eventsOptions) error {
-	if o.limit < 0 {
-		return usage("--limit %d: want 0 or more", o.limit)
+	if o.wide {
+		a.format = formatWide
 	}
-	p := &eventPrinter{opts: o, next: store.Cursor(o.after)}
-	for _, name := range o.types {
+	for _, name := range o.names {
 		t, err := events.ParseType(name)
 		if err != nil {
 			return usage("--type: %w", err)
 		}
-		p.types = append(p.types, t)
+		o.types = append(o.types, t)
 	}
 	s, err := a.openExisting(ctx)
 	if err != nil {
@@ -69,108 +79,91 @@ func (a *app) events(ctx context.Context, o eventsOptions) error {
 		if err != nil {
 			return err
 		}
-		p.entity = events.MessageEntity(ids[0])
+		o.entity = events.MessageEntity(ids[0])
 	}
-	if err := checkCursor(ctx, s, p.next); err != nil {
+	next, err := o.begin(ctx, s)
+	if err != nil {
 		return err
 	}
-	if err := p.print(ctx, s, a.stdout); err != nil {
+	ctx, release := interruptible(ctx)
+	defer release()
+	p, err := newEventPrinter(a, s, o, next)
+	if err != nil {
 		return err
 	}
-	if p.next == "" {
-		fmt.Fprintln(a.stderr, "the log is empty")
-		return nil
+	if o.follow {
+		err = p.follow(ctx)
+	} else {
+		err = p.read(ctx)
 	}
-	fmt.Fprintf(a.stderr, "%s · go on with --after %s\n", count(p.printed, "event"), p.next)
-	return nil
+	if err != nil && !isInterrupt(ctx, err) {
+		return errors.Join(err, p.flush())
+	}
+	return p.conclude(isInterrupt(ctx, err))
 }
 
-// checkCursor makes a cursor that is none, or another store's, a usage error.
-func checkCursor(ctx context.Context, s store.Store, after store.Cursor) error {
-	if after == "" {
-		return nil
+// begin is the cursor behind which the printing begins. One that is none, or another store's, is a usage error.
+func (o eventsOptions) begin(ctx context.Context, s store.Store) (store.Cursor, error) {
+	switch o.after {
+	case "":
+		return store.Oldest(ctx, s)
+	case afterEnd:
+		return s.Head(ctx)
 	}
+	after := store.Cursor(o.after)
 	for _, err := range s.Read(ctx, after, store.Filter{Limit: 1}) {
-		if err != nil && !errors.As(err, new(*events.Corrupt)) {
-			return usage("--after: %w", err)
+		var pruned *store.PrunedError
+		switch {
+		case errors.As(err, &pruned):
+			return "", &exitError{exitNotFound, &hinted{errors.New("--after: what follows that cursor was let go by retention"),
+				"begin with what is kept: give no --after"}}
+		case err != nil && !errors.As(err, new(*events.Corrupt)):
+			return "", usage("--after: %w", err)
 		}
 	}
-	return nil
+	return after, nil
 }
 
-// eventPrinter prints the events that its options ask for.
-type eventPrinter struct {
-	opts    eventsOptions
-	types   []events.Type
-	entity  events.Entity
-	members map[events.Entity]bool // the topic and its messages
-	printed int
-	next    store.Cursor // behind the last event that was looked at
-}
-
-// print reads the log behind next. It looks at every event itself, but for those of one message, which the store finds by an index: so
-// next is where it has been, and not where it last found something.
-func (p *eventPrinter) print(ctx context.Context, s store.Store, to io.Writer) error {
-	if err := p.learnMembers(ctx, s); err != nil {
+// conclude says where the printing ended, and how to go on.
+func (p *eventPrinter) conclude(cut bool) error {
+	if err := p.end(cut); err != nil {
 		return err
 	}
-	names := namesFor(&shortIDs{streamDigits})
-	if p.opts.wide {
-		names.Short = nil
-	}
-	w := bufio.NewWriter(to)
-	for r, err := range s.Read(ctx, p.next, store.Filter{Entity: p.entity}) {
-		if err != nil {
-			return errors.Join(err, w.Flush())
-		}
-		if p.wants(r) {
-			if _, err := fmt.Fprintln(w, names.Line(r)); err != nil {
-				return &exitError{exitStore, err}
-			}
-			p.printed++
-		}
-		p.next = s.After(r)
-		if p.opts.limit > 0 && p.printed == p.opts.limit {
-			break
-		}
-	}
-	if err := w.Flush(); err != nil {
-		return &exitError{exitStore, err}
+	more := "go on with --after " + string(p.next)
+	switch {
+	case cut && p.next == "":
+		return &exitError{exitInterrupted, errors.New("interrupted")}
+	case cut:
+		return &exitError{exitInterrupted, &hinted{errors.New("interrupted"), more}}
+	case p.next == "":
+		p.note("the log is empty")
+	default:
+		p.note("%s · %s", count(p.printed, "event"), more)
 	}
 	return nil
 }
 
-// learnMembers finds the messages of the topic that were enqueued before the cursor. Their later events do not name it.
-func (p *eventPrinter) learnMembers(ctx context.Context, s store.Store) error {
-	if p.opts.topic == "" {
-		return nil
+// follow prints what there is and what is still to come.
+func (p *eventPrinter) follow(ctx context.Context) error {
+	client, err := p.client(p.store, "events")
+	if err != nil {
+		return err
 	}
-	p.members = map[events.Entity]bool{events.TopicEntity(p.opts.topic): true}
-	if p.next == "" {
-		return nil // they are met on the way
-	}
-	for r, err := range s.Read(ctx, "", store.Filter{Types: []events.Type{events.TypeMessageEnqueued}}) {
+	filter := foundling.EventFilter{Types: p.opts.types, Topic: p.opts.topic, Entity: p.opts.entity}
+	for r, err := range client.Events(ctx, p.next, filter) {
 		if err != nil {
 			return err
 		}
-		p.meet(r)
-	}
-	return nil
-}
-
-// meet remembers a message of the topic.
-func (p *eventPrinter) meet(r events.Recorded) {
-	if e, ok := r.Event.(*events.MessageEnqueued); ok && e.Topic == p.opts.topic {
-		p.members[r.Entity] = true
-	}
-}
-
-func (p *eventPrinter) wants(r events.Recorded) bool {
-	if p.members != nil {
-		p.meet(r)
-		if !p.members[r.Entity] {
-			return false
+		if err := p.print(r); err != nil {
+			return err
+		}
+		if err := p.flush(); err != nil { // somebody waits for it
+			return err
+		}
+		p.next = p.store.After(r)
+		if p.enough() {
+			return nil
 		}
 	}
-	return len(p.types) == 0 || slices.Contains(p.types, r.Event.Type())
+	return nil
 }

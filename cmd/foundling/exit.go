@@ -65,6 +65,8 @@ func codeOf(err error) int {
 		return coded.code
 	case errors.As(err, &corrupt), errors.Is(err, store.ErrNewer), errors.Is(err, store.ErrForeign):
 		return exitCorrupt
+	case errors.Is(err, foundling.ErrNotFound), errors.Is(err, store.ErrPruned):
+		return exitNotFound
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case errors.As(err, &refusal):

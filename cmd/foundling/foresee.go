@@ -19,6 +19,7 @@ const (
 	doneOutcome    actOutcome = "done"
 	refusedOutcome actOutcome = "refused" // the rules leave it alone, and the plan said so
 	movedOutcome   actOutcome = "moved"   // it was not as the plan had it any more
+	nothingOutcome actOutcome = "nothing" // there is nothing to be done to it
 )
 
 // prospect is what would become of a message.
@@ -69,13 +70,11 @@ func (x action) foresee(ctx context.Context, s store.Store, ids []events.ID) (*f
 		if _, known := f.procs[id]; known {
 			continue
 		}
-		started, err := startOf(ctx, s, id)
+		proc, err := processOf(ctx, s, id)
 		if err != nil {
 			return nil, err
 		}
-		if started != nil {
-			f.procs[id] = process{started.Host, started.PID}
-		}
+		f.procs[id] = proc
 	}
 	f.names = namesFor(shorten(0, shown...))
 	var err error

@@ -124,7 +124,7 @@ type jsonActed struct {
 
 // printJSON prints the whole of an action where it was asked for as JSON.
 func (d *acted) printJSON(now time.Time) error {
-	if !d.json {
+	if d.forPeople() {
 		return nil
 	}
 	n := d.plan.outcomes()

@@ -92,7 +92,7 @@ func resolve(ctx context.Context, s store.Store, words ...string) ([]events.ID, 
 	for i := range found {
 		found[i].what = "message"
 	}
-	for r, err := range s.Read(ctx, "", store.Filter{Types: []events.Type{events.TypeMessageEnqueued}}) {
+	for r, err := range logOf(ctx, s, store.Filter{Types: tellingTypes()}) {
 		if err != nil {
 			return nil, err
 		}
@@ -114,6 +114,15 @@ func resolve(ctx context.Context, s store.Store, words ...string) ([]events.ID, 
 	return ids, nil
 }
 
+// tellingTypes are the types of events of which every message that the log still knows has one: where its beginning was let go it was told once
+// more while it was open, and has ended since where that was let go too.
+func tellingTypes() []events.Type {
+	return []events.Type{
+		events.TypeMessageEnqueued, events.TypeMessageSnapshotted, events.TypeMessageCompleted, events.TypeMessageCancelled,
+		events.TypeMessageDiscarded,
+	}
+}
+
 // wholeIDs is the messages with these ids, without a look at others.
 func wholeIDs(ctx context.Context, s store.Store, tails []tail) ([]events.ID, error) {
 	ids := make([]events.ID, len(tails))
@@ -123,7 +132,7 @@ func wholeIDs(ctx context.Context, s store.Store, tails []tail) ([]events.ID, er
 			return nil, usage("message %s: %w", t, err)
 		}
 		known := false
-		for _, err := range s.Read(ctx, "", store.Filter{Entity: events.MessageEntity(id), Limit: 1}) {
+		for _, err := range logOf(ctx, s, store.Filter{Entity: events.MessageEntity(id), Limit: 1}) {
 			if err != nil {
 				return nil, err
 			}
@@ -142,9 +151,18 @@ type candidates struct {
 	what  string
 	count int
 	first []events.ID // at most maxCandidates
+	seen  map[events.ID]bool
 }
 
+// add takes one that the tail may mean, unless it was taken before.
 func (c *candidates) add(id events.ID) {
+	if c.seen[id] {
+		return
+	}
+	if c.seen == nil {
+		c.seen = map[events.ID]bool{}
+	}
+	c.seen[id] = true
 	c.count++
 	if len(c.first) < maxCandidates {
 		c.first = append(c.first, id)

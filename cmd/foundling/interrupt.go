@@ -73,3 +73,16 @@ func abortable(abort context.Context) foundling.Middleware {
 		return err
 	}
 }
+
+// interruptible gives a context that ends at the first SIGINT or SIGTERM, so that what was found until then is printed and said to be cut
+// short. A second signal ends the process as the system does.
+func interruptible(parent context.Context) (ctx context.Context, release func()) {
+	ctx, release = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, release)
+	return ctx, release
+}
+
+// isInterrupt reports whether an error is only that somebody interrupted.
+func isInterrupt(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled)
+}

@@ -3,57 +3,70 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/projections"
-	"github.com/spf13/cobra"
 )
 
-// document is the one form of JSON that commands print: one object that says how far the log was read, of which store, and what was found. Ids
-// and tokens are strings, durations are seconds and say so in their names, times are RFC 3339 in UTC, and what is not known is null.
+// document is the one form of JSON that commands print: one object that says how far the log was read, of which store, and what was found. Ids,
+// positions and tokens are strings, durations are seconds and say so in their names, times are RFC 3339 in UTC, and what is not known is null.
 type document[T any] struct {
 	Schema    string   `json:"schema"` // such as foundling.topics/v1; it changes when a reader of it would break
 	AsOf      asOf     `json:"as_of"`
-	Store     string   `json:"store"`
-	Truncated bool     `json:"truncated"`
-	Next      *string  `json:"next"`
-	Warnings  []string `json:"warnings"`
-	Result    any      `json:"result,omitempty"` // of a command that does something: what came of it as a whole
+	Store     *string  `json:"store"`            // null of what is not about a store
+	Truncated bool     `json:"truncated"`        // there is more: it was interrupted, or had as many items as were asked for
+	Next      *string  `json:"next"`             // what goes on behind the items: a cursor for --after; null where nothing does
+	Warnings  []string `json:"warnings"`         // what could not be read, for people
+	Result    any      `json:"result,omitempty"` // what came of it as a whole
 	Items     []T      `json:"items"`
+
+	apart bool // it is not about a store
 }
 
 // asOf is how far the log was read. Position is null where the answer is of the rows of the store at that time.
 type asOf struct {
-	Position *int64     `json:"position"`
+	Position *string    `json:"position"`
 	Time     *time.Time `json:"time"`
 }
 
 // atMark is an answer from the log, up to a place in it.
 func atMark(m projections.Mark) asOf {
-	if m.Position == 0 {
-		return asOf{Position: new(int64)} // the log is empty
-	}
-	return asOf{Position: &m.Position, Time: instant(m.At)}
+	at := whole(m.Position)
+	return asOf{Position: &at, Time: instant(m.At)} // 0 where the log is empty
 }
 
 // atTime is an answer from the rows of a store.
 func atTime(t time.Time) asOf { return asOf{Time: instant(t)} }
 
-// printJSON prints a document: one line.
+// printJSON prints a document in the form that was asked for: all of it, or its items alone.
 func printJSON[T any](a *app, d document[T]) error {
-	path, err := a.path()
-	if err != nil {
-		return err
+	if !d.apart {
+		d.Store = orNull(a.storeName())
 	}
-	d.Store = "sqlite:" + path
 	if d.Warnings == nil {
 		d.Warnings = []string{}
 	}
 	if d.Items == nil {
 		d.Items = []T{}
+	}
+	switch a.form() {
+	case formatJSONL:
+		for _, item := range d.Items {
+			if err := writeJSON(a.stdout, item); err != nil {
+				return err
+			}
+		}
+		return nil
+	case formatCSV:
+		sheet, err := newSpreadsheet[T](a.stdout)
+		for _, item := range d.Items {
+			err = errors.Join(err, sheet.add(item))
+		}
+		return errors.Join(err, sheet.flush())
 	}
 	return writeJSON(a.stdout, d)
 }
@@ -62,11 +75,6 @@ func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
-}
-
-// jsonFlag has a command print JSON where it is asked to, its errors too.
-func jsonFlag(a *app, cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.json, "json", false, "print one JSON object instead of text, and errors as one too")
 }
 
 // hinted is an error with what to do about it.
@@ -120,6 +128,9 @@ func codeWord(code int) string {
 	}
 	return "store_unavailable"
 }
+
+// whole is a whole number of any size as JSON has it: as a string, since not every reader has as many digits.
+func whole[N ~int64 | ~uint64](n N) string { return fmt.Sprint(n) }
 
 // seconds is a length of time as JSON has it.
 func seconds(d time.Duration) *float64 {

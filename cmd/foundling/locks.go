@@ -36,18 +36,19 @@ func newLocks(a *app) *cobra.Command {
 		},
 	}
 	afterFlag(cmd, &after)
-	jsonFlag(a, cmd)
+	printingList(a, cmd)
+	cmd.ValidArgsFunction = once(a.lockNames())
 	return cmd
 }
 
 // jsonLock is a lock as JSON has it.
 type jsonLock struct {
-	Lock    string        `json:"lock"`
-	Permits int           `json:"permits"`
-	Held    int           `json:"held"`
-	Holders []jsonPermit  `json:"holders"`
-	Waiters []jsonWaiters `json:"waiters"`
-	History []jsonEvent   `json:"history,omitzero"` // where one lock was asked for
+	Lock    string          `json:"lock"`
+	Permits int             `json:"permits"`
+	Held    int             `json:"held"`
+	Holders []jsonPermit    `json:"holders"`
+	Waiters []jsonWaiters   `json:"waiters"`
+	History []jsonLockEvent `json:"history,omitzero"` // where one lock was asked for
 }
 
 // jsonPermit is a permit that is out as JSON has it.
@@ -71,9 +72,9 @@ type jsonWaiters struct {
 	Waited  *float64 `json:"longest_waited_seconds"`
 }
 
-// jsonEvent is an event as JSON has it.
-type jsonEvent struct {
-	Position int64      `json:"position"`
+// jsonLockEvent is an event as JSON has it.
+type jsonLockEvent struct {
+	Position string     `json:"position"`
 	Time     *time.Time `json:"time"`
 	Type     string     `json:"type"`
 	Text     string     `json:"text"` // its fields as foundling events prints them
@@ -81,7 +82,7 @@ type jsonEvent struct {
 
 func (l *look) jsonPermit(p projections.Permit) jsonPermit {
 	j := jsonPermit{
-		Lock: p.Lock, Token: fmt.Sprint(p.Token), HeldFor: l.ageOrNull(p.At), Message: idOrNull(p.Message), ExpiresAt: instant(p.ExpiresAt),
+		Lock: p.Lock, Token: whole(p.Token), HeldFor: l.ageOrNull(p.At), Message: idOrNull(p.Message), ExpiresAt: instant(p.ExpiresAt),
 		Worker: l.jsonHolder(p.Worker),
 	}
 	if p.Ended.Position > 0 {
@@ -102,9 +103,9 @@ func (l *look) jsonLock(k projections.Lock) jsonLock {
 }
 
 func (a *app) locks(l *look) error {
-	all := l.state.Locks.All()
-	if a.json {
-		d := document[jsonLock]{Schema: "foundling.locks/v1", AsOf: atMark(l.mark()), Warnings: l.warnings()}
+	all, more := few(a, l.state.Locks.All())
+	if !a.forPeople() {
+		d := document[jsonLock]{Schema: "foundling.locks/v1", AsOf: atMark(l.mark()), Truncated: more || l.cut, Warnings: l.warnings()}
 		for _, k := range all {
 			d.Items = append(d.Items, l.jsonLock(k))
 		}
@@ -122,7 +123,7 @@ func (a *app) locks(l *look) error {
 	if len(out) > 0 {
 		parts = append(parts, l.holders(out).text())
 	}
-	_, err := io.WriteString(a.stdout, strings.Join(parts, "\n"))
+	_, err := io.WriteString(a.stdout, strings.Join(parts, "\n")+andMore(more))
 	return err
 }
 
@@ -155,7 +156,7 @@ func (l *look) holders(list []projections.Permit) *table {
 		case !p.ExpiresAt.IsZero():
 			note = "until " + absolute(p.ExpiresAt)
 		}
-		t.add(harmless(p.Lock), fmt.Sprint(p.Token), l.span(p.At), l.messageCell(p.Message), l.holder(p.Worker), l.of(p.Worker).text(), note)
+		t.add(harmless(p.Lock), fmt.Sprint(p.Token), l.cell(p.At), l.messageCell(p.Message), l.holder(p.Worker), l.of(p.Worker).text(), note)
 	}
 	return t
 }
@@ -167,7 +168,7 @@ func (a *app) lock(ctx context.Context, after time.Duration, name string) error 
 		return err
 	}
 	defer s.Close()
-	l, err := takeLook(ctx, s, after)
+	l, err := a.look(ctx, s, after)
 	if err != nil {
 		return err
 	}
@@ -182,15 +183,21 @@ func (a *app) lock(ctx context.Context, after time.Duration, name string) error 
 	if !known {
 		k = projections.Lock{Name: name, Permits: 1}
 	}
-	defer a.footer(l)
-	if a.json {
+	if err := a.printOneLock(l, k, history); err != nil {
+		return err
+	}
+	return a.footer(l)
+}
+
+func (a *app) printOneLock(l *look, k projections.Lock, history []events.Recorded) error {
+	if !a.forPeople() {
 		j := l.jsonLock(k)
-		j.History = []jsonEvent{}
+		j.History = []jsonLockEvent{}
 		for _, r := range history {
 			text := strings.TrimSpace((&events.Names{}).Fields(r.Event))
-			j.History = append(j.History, jsonEvent{r.Position, instant(r.At()), r.Event.Type().String(), text})
+			j.History = append(j.History, jsonLockEvent{whole(r.Position), instant(r.At()), r.Event.Type().String(), text})
 		}
-		return printJSON(a, document[jsonLock]{Schema: "foundling.locks/v1", AsOf: atMark(l.mark()), Warnings: l.warnings(), Items: []jsonLock{j}})
+		return printJSON(a, document[jsonLock]{Schema: "foundling.locks/v1", AsOf: atMark(l.mark()), Truncated: l.cut, Warnings: l.warnings(), Items: []jsonLock{j}})
 	}
 	return a.printLock(l, k, history)
 }
@@ -218,7 +225,7 @@ func (a *app) printLock(l *look, k projections.Lock, history []events.Recorded) 
 // newestOf is the newest events of an entity, the oldest first.
 func newestOf(ctx context.Context, s store.Store, entity events.Entity) ([]events.Recorded, error) {
 	var list []events.Recorded
-	for r, err := range s.Read(ctx, "", store.Filter{Entity: entity}) {
+	for r, err := range logOf(ctx, s, store.Filter{Entity: entity}) {
 		if err != nil {
 			return nil, err
 		}

@@ -17,25 +17,65 @@ type look struct {
 	*vitals
 	state findings.State
 	facts findings.Facts
+	cut   bool // somebody interrupted the reading of the log
+	full  bool // ids and times are shown in full
 }
+
+// look takes a look at a store. An interrupt ends the reading, and the look is as of there.
+func (a *app) look(ctx context.Context, s store.Store, after time.Duration) (*look, error) {
+	ctx, release := interruptible(ctx)
+	defer release()
+	l, err := takeLook(ctx, s, after)
+	if err != nil {
+		return nil, err
+	}
+	if l.full = a.wide(); l.full || !a.forPeople() {
+		l.facts.Names.Short = nil
+	}
+	return l, nil
+}
+
+// wholeLook takes a look that somebody is going to act on: one that was cut short is no ground for that.
+func (a *app) wholeLook(ctx context.Context, s store.Store, after time.Duration) (*look, error) {
+	l, err := a.look(ctx, s, after)
+	if err == nil && l.cut {
+		return nil, &exitError{exitInterrupted, errors.New("interrupted: nothing was done")}
+	}
+	return l, err
+}
+
+// manyLooks is how often a look begins again because the beginning of the log was let go meanwhile.
+const manyLooks = 3
 
 // takeLook folds the log and asks for the facts that are not in it. What came while it asked is folded too: a worker that stopped in
 // between is not taken for one that vanished. after is the bound by which workers are judged.
-func takeLook(ctx context.Context, s store.Store, after time.Duration) (*look, error) {
+func takeLook(ctx context.Context, s store.Store, after time.Duration) (l *look, err error) {
+	for range manyLooks {
+		if l, err = takeLookOnce(ctx, s, after); !errors.Is(err, store.ErrPruned) {
+			return l, err
+		}
+	}
+	return l, err
+}
+
+func takeLookOnce(ctx context.Context, s store.Store, after time.Duration) (*look, error) {
 	l := &look{state: findings.NewState()}
-	follow := func(after store.Cursor) error { return projections.Follow(s.Read(ctx, after, store.Filter{}), l.state) }
 	head, err := s.Head(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := follow(""); err != nil {
+	if err := projections.Follow(logOf(ctx, s, store.Filter{}), l.state); isInterrupt(ctx, err) {
+		l.cut, ctx = true, context.WithoutCancel(ctx)
+	} else if err != nil {
 		return nil, err
 	}
 	if l.vitals, err = readVitals(ctx, s, after, l.workerIDs()); err != nil {
 		return nil, err
 	}
-	if err := follow(head); err != nil {
-		return nil, err
+	if !l.cut {
+		if err := projections.Follow(s.Read(ctx, head, store.Filter{}), l.state); err != nil {
+			return nil, err
+		}
 	}
 	l.facts = l.vitals.facts(s)
 	l.askLease(ctx, s)
@@ -111,6 +151,14 @@ func (l *look) span(t time.Time) string {
 		return unknown
 	}
 	return findings.Span(l.age(t))
+}
+
+// cell is how long ago something was, and when, where there is room for it.
+func (l *look) cell(t time.Time) string {
+	if !l.full || t.IsZero() {
+		return l.span(t)
+	}
+	return l.span(t) + " · " + absolute(t)
 }
 
 // ageOrNull is how long ago something was as JSON has it; null where it never was.

@@ -35,12 +35,14 @@ func newMachines(a *app) *cobra.Command {
 				_, err := io.WriteString(a.stdout, list[0].DOT())
 				return err
 			}
-			return printMachines(a.stdout, list)
+			return a.printMachines(list)
 		},
 	}
+	printing(a, cmd)
+	cmd.ValidArgsFunction = once(fixed(machineNames()...))
 	cmd.Flags().BoolVar(&mermaid, "mermaid", false, "as a Mermaid state diagram")
 	cmd.Flags().BoolVar(&dot, "dot", false, "as a graph for Graphviz")
-	cmd.MarkFlagsMutuallyExclusive("mermaid", "dot")
+	cmd.MarkFlagsMutuallyExclusive("mermaid", "dot", "output", "json")
 	return cmd
 }
 
@@ -61,7 +63,43 @@ func machine(name string) (*fsm.Lifecycle, error) {
 	return nil, usage("machine %q: want %s", name, strings.Join(machineNames(), ", "))
 }
 
-func printMachines(w io.Writer, list []*fsm.Lifecycle) error {
+// jsonMachine is a lifecycle as JSON has it.
+type jsonMachine struct {
+	Machine string     `json:"machine"`
+	Edges   []jsonEdge `json:"edges"`
+}
+
+// jsonEdge is what may happen in a state as JSON has it.
+type jsonEdge struct {
+	From  *string `json:"from"` // null is what is not there yet
+	Event string  `json:"event"`
+	To    *string `json:"to"` // null is what is there no more
+}
+
+func (a *app) machinesJSON(list []*fsm.Lifecycle) error {
+	d := document[jsonMachine]{Schema: "foundling.machines/v1", apart: true}
+	for _, l := range list {
+		j := jsonMachine{Machine: l.Kind().String(), Edges: []jsonEdge{}}
+		for _, e := range l.Edges() {
+			j.Edges = append(j.Edges, jsonEdge{stateOrNull(e.From), e.Event.String(), stateOrNull(e.To)})
+		}
+		d.Items = append(d.Items, j)
+	}
+	return printJSON(a, d)
+}
+
+// stateOrNull is a state as JSON has it; null where there is none.
+func stateOrNull(s events.State) *string {
+	if s == events.Absent {
+		return nil
+	}
+	return orNull(s.String())
+}
+
+func (a *app) printMachines(list []*fsm.Lifecycle) error {
+	if !a.forPeople() {
+		return a.machinesJSON(list)
+	}
 	var parts []string
 	for _, l := range list {
 		t := newTable("FROM", "EVENT", "TO")
@@ -70,7 +108,7 @@ func printMachines(w io.Writer, list []*fsm.Lifecycle) error {
 		}
 		parts = append(parts, l.Kind().String()+"\n"+t.text())
 	}
-	_, err := io.WriteString(w, strings.Join(parts, "\n"))
+	_, err := io.WriteString(a.stdout, strings.Join(parts, "\n"))
 	return err
 }
 

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/foundling-go/foundling/internal/child"
@@ -16,43 +16,90 @@ import (
 
 func main() {
 	child.MaybeWatcher() // this may be the process that ends children when their parent is killed
+	hearPipes()
 	os.Exit(execute(context.Background(), &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: os.Getenv}, os.Args[1:]))
 }
 
 // app is what every command works with.
 type app struct {
 	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
+	stdout io.Writer // a screen, while a command runs
+	stderr io.Writer // a screen, while a command runs
 	env    func(string) string
+	raw    streams
+	args   []string
 
-	store string // --store
-	batch string // --batch
-	json  bool   // --json
+	store  string // --store
+	batch  string // --batch
+	format format // --output
+	json   bool   // --json
+	rows   int    // --rows; 0 is all
+	colors colors // --color
+	redact keys   // --redact
+	quiet  bool   // --quiet
+	noisy  bool   // --verbose
 
-	proofless bool // stores are opened as where no proof of death is to be had, see there
+	redactor  *redactor // nil hides nothing but what is hidden always
+	proofless bool      // stores are opened as where no proof of death is to be had, see there
 }
+
+// streams are where the output of children goes, which is not a command's own.
+type streams struct{ stdout, stderr io.Writer }
 
 // execute runs one command line and gives the exit code.
 func execute(ctx context.Context, a *app, args []string) int {
+	out, errout := newScreen(a.stdout), newScreen(a.stderr)
+	a.raw, a.args = streams{a.stdout, a.stderr}, args
+	a.stdout, a.stderr = out, errout
 	root := newRoot(a)
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	if completing(args) {
+		root.SetOut(a.raw.stdout) // the shell's, who reads each line to its tab; what is suggested is made harmless where it is found
+		root.SetErr(io.Discard)
+	}
 	err := root.ExecuteContext(ctx)
+	if failed := out.Flush(); err == nil && failed != nil {
+		err = &exitError{exitStore, failed}
+	}
 	code := codeOf(err)
+	a.tell(err, code)
+	_ = errout.Flush() // where nobody can hear it, the code says it
+	return code
+}
+
+// tell says why a command ended as it did, unless that has been said.
+func (a *app) tell(err error, code int) {
 	var silent *exitError
 	switch {
 	case err == nil || errors.As(err, &silent) && silent.err == nil:
-	case a.json:
-		_ = writeJSON(a.stderr, errorDocument(err, code)) // where nobody can hear it, the code says it
+	case a.objects() || wantsObjects(a.args):
+		a.shape()
+		_ = writeJSON(a.stderr, errorDocument(err, code))
 	default:
 		for line := range strings.SplitSeq(err.Error(), "\n") { // one for each of several errors
 			fmt.Fprintf(a.stderr, "foundling: %s\n", oneLine(line))
 		}
 	}
-	return code
+}
+
+// wantsObjects reports whether a command line that could not be understood asks for JSON all the same.
+func wantsObjects(args []string) bool {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	for i, arg := range args {
+		value, given := strings.CutPrefix(arg, "--output=")
+		if !given && i > 0 && (args[i-1] == "-o" || args[i-1] == "--output") {
+			value = arg
+		}
+		if arg == "--json" || value == string(formatJSON) || value == string(formatJSONL) {
+			return true
+		}
+	}
+	return false
 }
 
 func newRoot(a *app) *cobra.Command {
@@ -66,29 +113,35 @@ func newRoot(a *app) *cobra.Command {
 			if err := cmd.ValidateFlagGroups(); err != nil { // done again by cobra, whose error has no exit code
 				return usage("%w", err)
 			}
-			return nil
+			a.shape()
+			return a.checkRows()
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
 	}
-	root.PersistentFlags().StringVar(&a.store, "store", "", "the store: `FILE` or sqlite:FILE (default $FOUNDLING_STORE)")
-	root.PersistentFlags().StringVar(&a.batch, "batch", "", "the store of the batch `NAME`, which foundling run made")
-	root.MarkFlagsMutuallyExclusive("store", "batch")
+	globalFlags(a, root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
 		newRun(a),
 		newEnqueue(a), newWork(a),
-		newStatus(a), newTopics(a), newWorkers(a), newLocks(a), newTrace(a), newEvents(a),
+		newStatus(a), newTopics(a), newMessages(a), newWorkers(a), newLocks(a), newTrace(a), newEvents(a),
 		newSweep(a), newRequeue(a), newRedrive(a), newCancel(a), newReleaseLock(a),
-		newVerify(a), newMachines(a), newVersion(a),
+		newPause(a), newResume(a), newErase(a), newPrune(a), newProjections(a),
+		newVerify(a), newMachines(a), newSchema(a), newCompletion(a), newVersion(a),
 		newDemo(a), newDemoWorker(a),
 	)
-	for _, cmd := range root.Commands() {
-		cmd.Args = usageArgs(cmd.Args)
-	}
+	strict(root)
 	return root
+}
+
+// strict makes wrong arguments of a command, and of those below it, a usage error.
+func strict(cmd *cobra.Command) {
+	for _, inner := range cmd.Commands() {
+		inner.Args = usageArgs(inner.Args)
+		strict(inner)
+	}
 }
 
 // usageArgs makes wrong arguments a usage error.
@@ -102,9 +155,4 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// logger is where the library's log of a command goes: warnings and errors, to standard error.
-func (a *app) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/foundling-go/foundling/store"
@@ -31,7 +32,22 @@ func (a *app) path() (string, error) {
 	if scheme, _, ok := strings.Cut(name, "://"); ok {
 		return "", usage("store %s://…: this version opens sqlite:FILE", scheme)
 	}
+	if connection.MatchString(name) {
+		return "", usage("the store is given as a connection string: this version opens sqlite:FILE")
+	}
 	return name, nil
+}
+
+// connection is what a connection string looks like that holds a secret. Nothing of it is printed.
+var connection = regexp.MustCompile(`(?i)\b(password|passwd|pwd|sslpassword)\s*=`)
+
+// storeName is the store that the flags name as outputs have it; empty where they name none.
+func (a *app) storeName() string {
+	path, err := a.path()
+	if err != nil {
+		return ""
+	}
+	return "sqlite:" + path
 }
 
 // openExisting opens the store that the flags name. One that is not there is an error: a question must not make a store.

@@ -82,7 +82,7 @@ func peek(ctx context.Context, s store.Store, need store.Need) (peeked, error) {
 		if _, read := v.History[entity]; kept || read {
 			continue
 		}
-		for r, err := range s.Read(ctx, "", store.Filter{Entity: entity}) {
+		for r, err := range logOf(ctx, s, store.Filter{Entity: entity}) {
 			if err != nil {
 				return peeked(v), err
 			}

@@ -44,17 +44,22 @@ func newRedrive(a *app) *cobra.Command {
 	}
 	wishFlags(cmd, &w)
 	cmd.Flags().StringVar(&topic, "topic", "", "all dead letters of this topic")
-	jsonFlag(a, cmd)
+	printing(a, cmd)
+	cmd.ValidArgsFunction = a.messageTails()
+	complete(cmd, "topic", a.topicNames())
 	return cmd
 }
 
 // actOn acts on the messages that the words name.
 func (a *app) actOn(ctx context.Context, x action, words []string) error {
-	return a.acting(ctx, x, func(s store.Store) ([]events.ID, error) {
-		ids, err := resolve(ctx, s, words...)
-		slices.SortFunc(ids, func(x, y events.ID) int { return bytes.Compare(x[:], y[:]) })
-		return slices.Compact(ids), err
-	})
+	return a.acting(ctx, x, func(s store.Store) ([]events.ID, error) { return resolveEach(ctx, s, words) })
+}
+
+// resolveEach finds the messages that the words name, each once.
+func resolveEach(ctx context.Context, s store.Store, words []string) ([]events.ID, error) {
+	ids, err := resolve(ctx, s, words...)
+	slices.SortFunc(ids, func(x, y events.ID) int { return bytes.Compare(x[:], y[:]) })
+	return slices.Compact(ids), err
 }
 
 // acting opens the store, finds the messages and acts on them.

@@ -53,7 +53,8 @@ func newReleaseLock(a *app) *cobra.Command {
 	wishFlags(cmd, &r.wish)
 	cmd.Flags().Int64Var(&r.token, "token", 0, "only the permit with this token (default all of them)")
 	afterFlag(cmd, &r.after)
-	jsonFlag(a, cmd)
+	printing(a, cmd)
+	cmd.ValidArgsFunction = once(a.lockNames())
 	return cmd
 }
 
@@ -63,7 +64,7 @@ func (a *app) releaseLock(ctx context.Context, r releasing) error {
 		return err
 	}
 	defer s.Close()
-	l, err := takeLook(ctx, s, r.after)
+	l, err := a.wholeLook(ctx, s, r.after)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (a *app) releaseLock(ctx context.Context, r releasing) error {
 	if err != nil {
 		return err
 	}
-	if !a.json {
+	if a.forPeople() {
 		if err := a.showRelease(l, k, out); err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func (a *app) releaseLock(ctx context.Context, r releasing) error {
 	if !slices.Equal(keysOf(out), again) {
 		return &exitError{exitConflict, fmt.Errorf("nothing was done: the permits of lock %s are not those that were said any more", harmless(r.lock))}
 	}
-	client, err := foundling.NewClient(s, foundling.ClientOptions{Actor: a.actor("release-lock"), Logger: a.logger()})
+	client, err := a.client(s, "release-lock")
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ type jsonReleased struct {
 
 // printRelease says what was done.
 func (a *app) printRelease(l *look, r releasing, out []projections.Permit, n int) error {
-	if !a.json {
+	if a.forPeople() {
 		if n == 0 {
 			return nil
 		}

@@ -40,7 +40,8 @@ func newRequeue(a *app) *cobra.Command {
 	wishFlags(cmd, &w)
 	cmd.Flags().BoolVar(&force, "force", false, "take a message also from a worker that lives")
 	afterFlag(cmd, &after)
-	jsonFlag(a, cmd)
+	printing(a, cmd)
+	cmd.ValidArgsFunction = a.messageTails()
 	return cmd
 }
 
@@ -62,6 +63,7 @@ func newCancel(a *app) *cobra.Command {
 		},
 	}
 	wishFlags(cmd, &w)
-	jsonFlag(a, cmd)
+	printing(a, cmd)
+	cmd.ValidArgsFunction = a.messageTails()
 	return cmd
 }

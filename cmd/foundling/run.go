@@ -73,6 +73,7 @@ func newRun(a *app) *cobra.Command {
 	flags.BoolVar(&f.stdin, "stdin", false, "give each line to COMMAND as its standard input instead of an argument")
 	flags.StringVar(&f.resume, "resume", "", "go on with the batch of this name; needs no input")
 	flags.DurationVar(&f.keep, "keep", 7*24*time.Hour, "finished batches older than this are removed")
+	objectsFlag(a, cmd)
 	return cmd
 }
 
@@ -139,7 +140,7 @@ func (s onStdin) input() child.Input {
 
 // work reads the input, if there is any, and handles lines until all are done or somebody interrupts.
 func (b *batch) work(ctx context.Context, template child.Template, runner *child.Runner) error {
-	out := newConsole(b.app.stdout, b.app.stderr)
+	out := b.app.console()
 	tally := newTally(b)
 	stopping, abort, release := stopSignals(ctx, func(os.Signal) {
 		out.say("interrupted: what runs is finished, nothing more begins; once more aborts")
@@ -196,6 +197,7 @@ func (b *batch) newWorker(c *commander, reading *reading, abortable foundling.Mi
 		ReclaimInterval:   runSweeps,
 		ClaimGrace:        foundling.None,
 		DrainTimeout:      foundling.None,
+		Retention:         foundling.Forever, // lines are known by the beginning of the log; finished batches go whole
 	})
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/projections/findings"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -96,7 +97,7 @@ func (a *app) openBatch(ctx context.Context, f *runFlags, args []string) (*batch
 func (b *batch) prepare(ctx context.Context, f *runFlags, args []string) error {
 	var err error
 	// That a line failed is said by its COMMAND and at the end; what the library warns of otherwise would only be noise between them.
-	logger := slog.New(slog.NewTextHandler(b.app.stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	logger := b.app.loggerTo(b.app.stderr, slog.LevelError)
 	if b.client, err = foundling.NewClient(b.store, foundling.ClientOptions{Logger: logger, Actor: thisProcess().actor()}); err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (b *batch) settlePlan(ctx context.Context, f *runFlags, args []string) erro
 
 // wasRead is an error where the batch never had an input: whoever began it was killed before it was recorded.
 func (b *batch) wasRead(ctx context.Context) error {
-	for r, err := range b.store.Read(ctx, "", store.Filter{Types: []events.Type{events.TypeMessageEnqueued}}) {
+	for r, err := range logOf(ctx, b.store, store.Filter{Types: []events.Type{events.TypeMessageEnqueued}}) {
 		if err != nil {
 			return err
 		}
@@ -190,7 +191,7 @@ func (b *batch) replace(ctx context.Context, stored *plan, id foundling.ID) erro
 		}
 	}
 	if !stored.keeps(b.plan) {
-		fmt.Fprintf(b.app.stderr, "%s: lines it knows keep --attempts %d --timeout %s\n", b.name, stored.Attempts, stored.Timeout)
+		b.app.console().say("%s: lines it knows keep --attempts %d --timeout %s", b.name, stored.Attempts, stored.Timeout)
 	}
 	err := b.client.Cancel(ctx, "run again with another command or other flags", id)
 	if errors.As(err, new(*foundling.Refusal)) { // it ended meanwhile
@@ -214,7 +215,15 @@ func (b *batch) record(ctx context.Context) error {
 
 // learnCreated finds out when the log began: the ids of lines carry that time, so that they are the same whenever the input is read.
 func (b *batch) learnCreated(ctx context.Context) error {
-	for r, err := range b.store.Read(ctx, "", store.Filter{Limit: 1}) {
+	first, err := store.Oldest(ctx, b.store)
+	if err != nil {
+		return err
+	}
+	if first != "" && b.reads {
+		return &exitError{exitRefused, fmt.Errorf("batch %s: the beginning of its log was let go, so that lines which it has had cannot be told "+
+			"from new ones: go on without an input (%s), or begin another batch", b.name, b.resumeWith())}
+	}
+	for r, err := range logOf(ctx, b.store, store.Filter{Limit: 1}) {
 		if err != nil {
 			return err
 		}
@@ -254,7 +263,7 @@ func (b *batch) flag() string {
 	if b.app.batch != "" {
 		return "--batch " + b.name
 	}
-	return "--store " + shellWord(b.path)
+	return "--store " + findings.ShellWord(b.path)
 }
 
 var (

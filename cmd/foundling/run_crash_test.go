@@ -4,11 +4,9 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -25,19 +23,6 @@ import (
 	"github.com/foundling-go/foundling/store/sqlite"
 )
 
-// binary is the built command: the one that ./test made, or one made now.
-func binary(t *testing.T) string {
-	t.Helper()
-	if path := os.Getenv("FOUNDLING_BINARY"); path != "" {
-		return path
-	}
-	path := filepath.Join(t.TempDir(), "foundling")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return path
-}
-
 // numbers is the lines of a file.
 func numbers(t *testing.T, path string) []string {
 	t.Helper()
@@ -48,20 +33,16 @@ func numbers(t *testing.T, path string) []string {
 	return strings.Fields(string(b))
 }
 
-// TestAKilledRunIsResumed is the story of the README: 120 lines, four at once, SIGKILL after a second, resume. Every line is printed;
-// what ran twice is at most what ran at the kill, and none of it had been completed; no child outlives the killed process by a second.
+// TestAKilledRunIsResumed is the story of the README: 120 lines, four at once, SIGKILL when all are read and some have run, resume. Every
+// line is printed; what ran twice is at most what ran at the kill, and none of it had been completed; no child outlives the killed process
+// by a second.
 func TestAKilledRunIsResumed(t *testing.T) {
 	const jobs, total = 4, 120
-	bin, dir := binary(t), t.TempDir()
-	ran, pids, first := filepath.Join(dir, "ran"), filepath.Join(dir, "pids"), filepath.Join(dir, "first")
-	var input bytes.Buffer
-	for i := 1; i <= total; i++ {
-		fmt.Fprintln(&input, i)
-	}
+	h := newHost(t)
+	ran, pids, first := filepath.Join(h.dir, "ran"), filepath.Join(h.dir, "pids"), filepath.Join(h.dir, "first")
 	script := `echo $$ >>"$2"; sleep 0.1; echo "$1" >>"$3"; echo "$1"`
-	cmd := exec.Command(bin, "run", "--batch", "night", "-j", strconv.Itoa(jobs), "--", "sh", "-c", script, "sh", "{}", pids, ran)
-	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+dir)
-	cmd.Stdin = &input
+	cmd := h.command(t.Context(), "run", "--batch", "night", "-j", strconv.Itoa(jobs), "--", "sh", "-c", script, "sh", "{}", pids, ran)
+	cmd.Stdin = strings.NewReader(numbered(1, total))
 	printed, err := os.Create(first)
 	if err != nil {
 		t.Fatal(err)
@@ -71,33 +52,29 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second) // the story says so; what is asserted holds whenever the kill comes
+	until(t, "lines run", func() bool { return len(numbers(t, ran)) > 2*jobs })
+	h.awaitInputRead("night")
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
 	outlived(t, pids, time.Now().Add(time.Second))
-	path := filepath.Join(dir, "foundling", "night.db")
+	path := filepath.Join(h.dir, "foundling", "night.db")
 	before, created := completedLines(t, path)
 	if len(before) == 0 || len(before) >= total {
 		t.Fatalf("%d of %d lines were completed at the kill: nothing was tested\n%s", len(before), total, said.String())
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	resume := exec.CommandContext(ctx, bin, "run", "--resume", "night")
-	resume.Env = cmd.Env
-	var again, told bytes.Buffer
-	resume.Stdout, resume.Stderr = &again, &told
-	if err := resume.Run(); err != nil {
-		t.Fatalf("resume: %v\n%s", err, told.String())
+	resumed := h.run("", "run", "--resume", "night")
+	if resumed.code != 0 {
+		t.Fatalf("resume: exit code %d\n%s", resumed.code, resumed.errout)
 	}
-	if !strings.Contains(told.String(), "taken back") {
-		t.Errorf("nothing was said of what was taken back:\n%s", told.String())
+	if !strings.Contains(resumed.errout, "taken back") {
+		t.Errorf("nothing was said of what was taken back:\n%s", resumed.errout)
 	}
 
 	prints, runs := map[string]int{}, map[string]int{}
-	for _, line := range append(numbers(t, first), strings.Fields(again.String())...) {
+	for _, line := range append(numbers(t, first), strings.Fields(resumed.out)...) {
 		prints[line]++
 	}
 	for _, line := range numbers(t, ran) {

@@ -73,10 +73,13 @@ func (b *batch) conclude(ctx context.Context, out *console, t *tally, o outcome)
 	if err != nil {
 		return errors.Join(o.err, err)
 	}
+	if b.app.objects() {
+		return b.concludeJSON(ctx, out, ending{now, unread, o})
+	}
 	if o.interrupted {
 		out.say("%s: %s done · %s to go · resume with: %s", b.name, comma(now.done), comma(now.open()), b.resumeWith())
 		if unread {
-			out.say("%s: the input was not read to its end: give it again to add the rest", b.name)
+			out.warn("%s: the input was not read to its end: give it again to add the rest", b.name)
 		}
 		return exit(exitInterrupted)
 	}
@@ -91,7 +94,7 @@ func (b *batch) conclude(ctx context.Context, out *console, t *tally, o outcome)
 		b.sum(out, now, dead)
 	}
 	if unread {
-		out.say("%s: the input was not read to its end by a process that is gone: give it again to add the rest", b.name)
+		out.warn("%s: the input was not read to its end by a process that is gone: give it again to add the rest", b.name)
 	}
 	if now.dead > 0 || unread || o.reading != nil && o.reading.tooLong.Load() > 0 {
 		return exit(exitFinding)
@@ -115,10 +118,11 @@ func (b *batch) sum(out *console, now counted, dead []deadLine) {
 	if now.cancelled > 0 {
 		parts = append(parts, fmt.Sprintf("%s cancelled", comma(now.cancelled)))
 	}
-	out.say("%s %s", mark, strings.Join(parts, " · "))
 	if len(dead) == 0 {
+		out.say("%s %s", mark, strings.Join(parts, " · "))
 		return
 	}
+	out.warn("%s %s", mark, strings.Join(parts, " · "))
 	ids := make([]foundling.ID, len(dead))
 	for i, d := range dead {
 		ids[i] = d.id
@@ -127,22 +131,23 @@ func (b *batch) sum(out *console, now counted, dead []deadLine) {
 	names := make([]string, len(dead))
 	for i, d := range dead {
 		names[i] = short.text(d.id)
-		out.say("  %s  %s  after %s: %s", names[i], d.line, count(d.attempts, "attempt"), d.why)
-		out.say("      foundling trace %s %s", names[i], b.flag())
+		out.warn("  %s  %s  after %s: %s", names[i], harmless(string(b.app.redactor.content(d.content.Bytes))), count(d.attempts, "attempt"), d.why)
+		out.warn("      foundling trace %s %s", names[i], b.flag())
 	}
 	which := strings.Join(names, " ")
 	if now.dead > len(dead) {
-		out.say("  and %s more: foundling status %s", comma(now.dead-len(dead)), b.flag())
+		out.warn("  and %s more: foundling status %s", comma(now.dead-len(dead)), b.flag())
 		which = "--topic " + topicLines
 	}
-	out.say("  again:  foundling redrive %s --reason fixed --yes %s && %s", which, b.flag(), b.resumeWith())
+	out.warn("  again:  foundling redrive %s --reason fixed --yes %s && %s", which, b.flag(), b.resumeWith())
 }
 
 // deadLine is a dead letter as the end shows it.
 type deadLine struct {
-	id        foundling.ID
-	line, why string
-	attempts  int
+	id       foundling.ID
+	content  foundling.Content
+	why      string
+	attempts int
 }
 
 // dead is the first dead letters of the batch, each with its last error.
@@ -163,9 +168,9 @@ func (b *batch) dead(ctx context.Context) ([]deadLine, error) {
 	for _, row := range rows {
 		d := deadLine{id: row.Entity.ID}
 		if row.Payload != nil {
-			d.line = harmless(string(row.Payload.Bytes))
+			d.content = foundling.Content{Bytes: row.Payload.Bytes, Size: len(row.Payload.Bytes)}
 		}
-		for r, err := range b.store.Read(ctx, "", store.Filter{Entity: row.Entity}) {
+		for r, err := range logOf(ctx, b.store, store.Filter{Entity: row.Entity}) {
 			if err != nil {
 				return nil, err
 			}
@@ -208,9 +213,9 @@ func (b *batch) withoutPlan(ctx context.Context) error {
 			b.name, count(now.open(), "line"), b.resumeWith())}
 	}
 	if now.dead == 0 {
-		fmt.Fprintf(b.app.stderr, "%s: %s completed, nothing left to do\n", b.name, comma(now.done))
+		b.app.console().say("%s: %s completed, nothing left to do", b.name, comma(now.done))
 	}
-	return b.conclude(ctx, newConsole(b.app.stdout, b.app.stderr), t, outcome{})
+	return b.conclude(ctx, b.app.console(), t, outcome{})
 }
 
 // removeOld removes finished batches that nobody has touched for longer than keep. What cannot be judged is left alone.
@@ -230,7 +235,7 @@ func (a *app) removeOld(ctx context.Context, keep time.Duration, not string) {
 		}
 		if a.finished(ctx, path) {
 			if err := sqlite.Remove(path); err != nil {
-				fmt.Fprintf(a.stderr, "foundling: finished batch %s was not removed: %v\n", path, err)
+				a.console().warn("foundling: finished batch %s was not removed: %v", path, err)
 			}
 		}
 	}

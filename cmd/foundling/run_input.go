@@ -119,7 +119,7 @@ func (r *reading) stands(id foundling.ID) *standing {
 func (r *reading) all(ctx context.Context) error {
 	pages, err := newPager(r.batch.app.stdin, nulEnded(r.batch.plan.Null).ending(), func(err error) {
 		r.tooLong.Add(1)
-		r.out.say("foundling: %v: left out", err)
+		r.out.warn("foundling: %v: left out", err)
 	})
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (r *reading) keep(ctx context.Context, page [][]byte, tally *lines.Tally) e
 			return err
 		}
 		if !said {
-			r.out.say("foundling: the disk is full; reading goes on once there is room")
+			r.out.warn("foundling: the disk is full; reading goes on once there is room")
 		}
 		timer := time.NewTimer(time.Second)
 		select {

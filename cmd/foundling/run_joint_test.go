@@ -141,12 +141,13 @@ func TestAnInputOfAProcessThatIsGoneIsMissed(t *testing.T) {
 
 // The end of the input must be in the store before the process ends, or the next one misses the rest of it.
 func TestAFinishedInputIsNeverMissed(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	s := h.ofBatch("same")
 	var all sync.WaitGroup
 	for _, series := range []struct{ input, batch string }{{"", ""}, {"a\n", "same"}} {
 		all.Go(func() {
-			for round := range 25 {
+			for round := range 15 {
 				args := []string{"run", "--", "echo", "{}"}
 				if series.batch != "" {
 					args = []string{"run", "--batch", series.batch, "--", "echo", "{}"}
@@ -279,6 +280,7 @@ func TestARunSaysWhatItWaitsFor(t *testing.T) {
 
 // A process whose proof of life is gone, with its file, can be told by its silence alone, which takes a few seconds.
 func TestARunSaysWhereAnEndCannotBeProven(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	script := `touch "$1/ready"; test -e "$1/well" || sleep 60`
 	cmd, _ := h.started("a\n", "run", "--batch", "x", "--", "sh", "-c", script, "sh", h.dir)
@@ -303,6 +305,7 @@ func TestARunSaysWhereAnEndCannotBeProven(t *testing.T) {
 
 // Where no death can be proven, heartbeats must do: what a killed process ran is taken back since it is silent, and the batch goes on.
 func TestAKilledRunIsResumedWhereNoDeathCanBeProven(t *testing.T) {
+	t.Parallel()
 	h := newProoflessHost(t)
 	script := `echo "$1" >>"$2/ran"; touch "$2/ready"; test -e "$2/well" || sleep 60`
 	cmd, _ := h.started(numbered(1, 9), "run", "--batch", "x", "-j", "3", "--", "sh", "-c", script, "sh", "{}", h.dir)

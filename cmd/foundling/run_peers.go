@@ -36,6 +36,25 @@ func (p process) text() string {
 	return fmt.Sprintf("%d on %s", p.PID, harmless(p.Host))
 }
 
+// processOf is the process that a worker is or was, as it said when it started; the zero where the log knows it no more.
+func processOf(ctx context.Context, s store.Store, worker events.ID) (process, error) {
+	entity := events.WorkerEntity(worker)
+	for r, err := range logOf(ctx, s, store.Filter{Entity: entity}) {
+		if err != nil {
+			return process{}, err
+		}
+		switch r.Event.(type) {
+		case *events.WorkerStarted, *events.WorkerSnapshotted:
+			value, err := calls.Fold(entity, []events.Recorded{r})
+			if w, ok := value.(*fsm.Worker); ok {
+				return process{w.Host, w.PID}, err
+			}
+			return process{}, err
+		}
+	}
+	return process{}, nil
+}
+
 // thisProcess is how workers of this process are named in the log.
 func thisProcess() process {
 	host, _ := os.Hostname() // a worker without a host name is still a worker

@@ -77,6 +77,7 @@ func TestTheSameSignalAtOnceIsOneInterrupt(t *testing.T) {
 
 // A run that was suspended for longer than others wait goes on with what it runs.
 func TestASuspendedRunDoesNotBeginAgain(t *testing.T) {
+	t.Parallel()
 	h := newHost(t)
 	script := `echo "$1" >>"$2/ran"; touch "$2/ready"; until test -e "$2/stop"; do sleep 0.01; done`
 	cmd, errout := h.started("a\n", "run", "--batch", "x", "--", "sh", "-c", script, "sh", "{}", h.dir)

@@ -19,6 +19,7 @@ import (
 type tally struct {
 	batch   *batch
 	cursor  store.Cursor
+	known   map[events.Entity]bool       // messages that were met, where the beginning of the log was let go; nil where all of it is there
 	others  map[events.Entity]bool       // messages of the batch that are no lines: itself, its inputs
 	running map[events.Entity]openClaim  // the open claims of lines
 	workers map[foundling.ID]knownWorker // those that have not said that they ended
@@ -77,6 +78,14 @@ func (t *tally) catchUp(ctx context.Context) error {
 	if err != nil || head == t.cursor {
 		return err
 	}
+	if t.cursor == "" {
+		if t.cursor, err = store.Oldest(ctx, t.batch.store); err != nil {
+			return err
+		}
+		if t.cursor != "" {
+			t.known = map[events.Entity]bool{}
+		}
+	}
 	for r, err := range t.batch.store.Read(ctx, t.cursor, store.Filter{}) {
 		if err != nil {
 			return err
@@ -101,7 +110,7 @@ func (t *tally) count(r events.Recorded) {
 			t.others[r.Entity] = true
 		}
 	}
-	if r.Entity.Kind != events.KindMessage || r.Version == 0 || t.others[r.Entity] {
+	if r.Entity.Kind != events.KindMessage || r.Version == 0 || t.headless(r) || t.others[r.Entity] {
 		return
 	}
 	if r.From != events.Absent {
@@ -122,6 +131,25 @@ func (t *tally) count(r events.Recorded) {
 			t.taken[loss{t.workers[e.Evidence.Claimer].pid, lossEvidence(e.Evidence)}]++
 		}
 	}
+}
+
+// headless reports whether the log does not say how a message came to the state that this event finds it in, because its beginning was let go.
+// What is open is told once more, and counted with that.
+func (t *tally) headless(r events.Recorded) bool {
+	if t.known == nil || t.known[r.Entity] {
+		return false
+	}
+	switch e := r.Event.(type) {
+	case *events.MessageEnqueued:
+		t.known[r.Entity] = true
+		return false
+	case *events.MessageSnapshotted:
+		t.known[r.Entity] = true
+		if t.others[r.Entity] = toldTopic(e) != topicLines; !t.others[r.Entity] {
+			t.counts[r.To]++
+		}
+	}
+	return true
 }
 
 // lossEvidence is why a process was held to be gone, in a word or two.

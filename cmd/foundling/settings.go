@@ -24,6 +24,7 @@ type settings struct {
 	interval time.Duration
 	fence    time.Duration
 	ttl      time.Duration
+	retain   age
 
 	given func(name string) bool // whether the command line has the flag
 }
@@ -46,6 +47,8 @@ func (s *settings) working(cmd *cobra.Command) {
 	flags.BoolVar(&s.enabled, "orphan-reclaim-enabled", true, "take part in giving back what the dead held")
 	flags.DurationVar(&s.interval, "orphan-reclaim-interval", fsm.DefaultReclaimInterval, "how often that is done on the evidence of silence")
 	flags.DurationVar(&s.fence, "fence-after", 0, "how long after its last heartbeat that came through this process ends what it runs (default --orphan-reclaim-after less two heartbeats)")
+	s.retain = age(foundling.DefaultRetention)
+	flags.Var(&s.retain, "retention", "how old events must be to be let go, as in 90d, 36h or forever")
 	flags.DurationVar(&s.ttl, "worker-ttl", fsm.DefaultWorkerTTL, "how long a worker that was lost is remembered")
 }
 
@@ -90,6 +93,8 @@ func (s *settings) checkWorker() error {
 		return usage("--orphan-reclaim-after %s: want at least three times --heartbeat-interval %s", s.after, s.heartbeat)
 	case s.interval < 0:
 		return usage("--orphan-reclaim-interval %s: want 0 or more", s.interval)
+	case s.retain != age(foundling.Forever) && s.retain < age(time.Second):
+		return usage("--retention %s: want 1s or more, or forever", &s.retain)
 	case s.ttl < 0:
 		return usage("--worker-ttl %s: want 0 or more", s.ttl)
 	case s.given("fence-after") && s.fence < s.heartbeat:
@@ -126,6 +131,7 @@ func (s *settings) worker(o foundling.WorkerOptions) (foundling.WorkerOptions, e
 	count, err := s.count()
 	o.ReclaimAfter, o.ClaimGrace, o.OrphanMaxAttempts, o.OrphanCount = s.after, s.graceOrNone(), s.limit(), count
 	o.HeartbeatInterval, o.FenceAfter = s.heartbeat, s.fence
+	o.Retention = time.Duration(s.retain)
 	o.ReclaimInterval, o.WorkerTTL = atOnce(s.interval), atOnce(s.ttl)
 	if !s.enabled {
 		o.Sweeps = foundling.SweepsOff

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -48,7 +47,7 @@ func newSweep(a *app) *cobra.Command {
 	o.judging(cmd)
 	cmd.Flags().BoolVar(&o.dry, "dry-run", false, "only say what a sweep would do")
 	cmd.Flags().DurationVar(&o.wait, "wait", 0, "wait at most so long for proof (default as long as it takes, which is --after and a little)")
-	jsonFlag(a, cmd)
+	printing(a, cmd)
 	return cmd
 }
 
@@ -60,7 +59,7 @@ func (a *app) sweep(ctx context.Context, o sweeping) error {
 		return err
 	}
 	defer s.Close()
-	client, err := foundling.NewClient(s, foundling.ClientOptions{Actor: a.actor("sweep"), Logger: a.logger()})
+	client, err := a.client(s, "sweep")
 	if err != nil {
 		return err
 	}
@@ -84,7 +83,7 @@ func (o sweeping) options(a *app) (foundling.SweepOptions, error) {
 		}
 	}
 	options.Waiting = func(reason, detail string, wait time.Duration) {
-		fmt.Fprintf(a.stderr, "foundling: %s: %s; it waits %s for proof, and beats meanwhile\n", reason, harmless(detail), findings.Span(wait))
+		a.console().say("foundling: %s: %s; it waits %s for proof, and beats meanwhile", reason, harmless(detail), findings.Span(wait))
 	}
 	return options, err
 }
@@ -106,7 +105,7 @@ func (w *swept) run(ctx context.Context, s store.Store, c *foundling.Client, o f
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(w.stderr, "foundling: registers as a worker and looks who lives")
+	w.console().say("foundling: registers as a worker and looks who lives")
 	var unread error // what the sweep could not read; the rest is told
 	if w.report, unread = c.Sweep(ctx, o); unread != nil && w.report.ID == (foundling.ID{}) {
 		return unread

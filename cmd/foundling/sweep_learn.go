@@ -119,12 +119,9 @@ func (w *swept) complete(ctx context.Context, s store.Store) error {
 	for i := range w.dead {
 		d := &w.dead[i]
 		shown = append(shown, d.id)
-		started, err := startOf(ctx, s, d.id)
-		if err != nil {
+		var err error
+		if d.process, err = processOf(ctx, s, d.id); err != nil {
 			return err
-		}
-		if started != nil {
-			d.process = process{started.Host, started.PID}
 		}
 		for j := range d.messages {
 			shown = append(shown, d.messages[j].id)
@@ -133,7 +130,7 @@ func (w *swept) complete(ctx context.Context, s store.Store) error {
 			}
 		}
 	}
-	w.names = namesFor(shorten(0, shown...))
+	w.names = w.inFull(namesFor(shorten(0, shown...)))
 	var err error
 	w.now, err = s.Now(ctx)
 	return err
@@ -142,7 +139,7 @@ func (w *swept) complete(ctx context.Context, s store.Store) error {
 // look reads what the log says of a message that the dead one held.
 func (d *deceased) look(ctx context.Context, s store.Store, m *givenBack) error {
 	lock := ""
-	for r, err := range s.Read(ctx, "", store.Filter{Entity: events.MessageEntity(m.id)}) {
+	for r, err := range logOf(ctx, s, store.Filter{Entity: events.MessageEntity(m.id)}) {
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 
 // print says what came of the sweep, or would.
 func (w *swept) print() error {
-	if w.json {
+	if !w.forPeople() {
 		return w.printJSON()
 	}
 	var b strings.Builder

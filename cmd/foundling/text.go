@@ -48,33 +48,6 @@ func oneLine(s string) string {
 	return b.String()
 }
 
-// shellWord is s as one word for a shell, in a command that is printed to be used. What cannot be printed is written as $'…', which
-// all shells in use read but the plainest.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)
-	}
-	switch {
-	case s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0:
-		return s
-	case utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) < 0:
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	var b strings.Builder
-	for i := range len(s) { // byte for byte, so that what is not UTF-8 survives
-		switch c := s[i]; {
-		case c == '\\' || c == '\'':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < ' ' || c > '~':
-			fmt.Fprintf(&b, `\x%02x`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return "$'" + b.String() + "'"
-}
-
 // table is rows of cells under a header. A column whose header begins with ">" is of numbers and stands to the right.
 type table struct {
 	header []string
@@ -83,7 +56,13 @@ type table struct {
 
 func newTable(header ...string) *table { return &table{header: header} }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+// add takes a row. Whatever its cells hold, each stays one cell.
+func (t *table) add(cells ...string) {
+	for i := range cells {
+		cells[i] = oneLine(cells[i])
+	}
+	t.rows = append(t.rows, cells)
+}
 
 // text is the table, two spaces between columns; nothing where there are no rows.
 func (t *table) text() string {
@@ -126,10 +105,26 @@ func number(n int) string { return strconv.Itoa(n) }
 // asOf is the line on standard error that says how far the log was read for an answer.
 func (a *app) asOf(m projections.Mark) {
 	if m.Position == 0 {
-		fmt.Fprintln(a.stderr, "as of position 0: the log is empty")
+		a.note("as of position 0: the log is empty")
 		return
 	}
-	fmt.Fprintf(a.stderr, "as of position %d · %s\n", m.Position, absolute(m.At))
+	a.note("as of position %d · %s", m.Position, absolute(m.At))
+}
+
+// andMore is a list's last line where it was cut.
+func andMore(more bool) string {
+	if more {
+		return "…and more, which --rows left out\n"
+	}
+	return ""
+}
+
+// inFull has ids shown in full where there is room for them.
+func (a *app) inFull(n *events.Names) *events.Names {
+	if a.wide() {
+		n.Short = nil
+	}
+	return n
 }
 
 // namesFor is how lines of people's output show ids and times.

@@ -66,14 +66,3 @@ func TestTable(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
-
-func TestShellWord(t *testing.T) {
-	for word, want := range map[string]string{
-		"/a/b-1.db": "/a/b-1.db", "": "''", "my store": "'my store'", "it's": `'it'\''s'`, "$HOME;": "'$HOME;'",
-		"\xff\x1b'\\": `$'\xff\x1b\'\\'`,
-	} {
-		if got := shellWord(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
-		}
-	}
-}

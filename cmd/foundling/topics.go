@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -48,7 +49,9 @@ func newTopics(a *app) *cobra.Command {
 		},
 	}
 	afterFlag(cmd, &after)
-	jsonFlag(a, cmd)
+	printingList(a, cmd)
+	cmd.ValidArgsFunction = once(a.topicNames())
+	cmd.AddCommand(newTopicsSet(a))
 	return cmd
 }
 
@@ -59,26 +62,28 @@ func (a *app) listing(ctx context.Context, after time.Duration, print func(*look
 		return err
 	}
 	defer s.Close()
-	l, err := takeLook(ctx, s, after)
+	l, err := a.look(ctx, s, after)
 	if err != nil {
 		return err
 	}
 	if err := print(l); err != nil {
 		return err
 	}
-	a.footer(l)
-	return nil
+	return a.footer(l)
 }
 
-// footer says how far the log was read, and what could not be. JSON says it itself.
-func (a *app) footer(l *look) {
-	if a.json {
-		return
+// footer says how far the log was read, and what could not be. JSON says it itself. An answer that was cut short is exit status 130.
+func (a *app) footer(l *look) error {
+	if a.forPeople() {
+		for _, w := range l.warnings() {
+			fmt.Fprintf(a.stderr, "foundling: not read: %s\n", oneLine(w))
+		}
+		a.asOf(l.mark())
 	}
-	for _, w := range l.warnings() {
-		fmt.Fprintf(a.stderr, "foundling: not read: %s\n", oneLine(w))
+	if l.cut {
+		return &exitError{exitInterrupted, errors.New("interrupted: it is as of where the log was read to")}
 	}
-	a.asOf(l.mark())
+	return nil
 }
 
 // jsonTopic is a topic as JSON has it.
@@ -123,9 +128,9 @@ func (l *look) jsonTopic(t projections.Topic) jsonTopic {
 }
 
 func (a *app) topics(l *look) error {
-	all := l.state.Topics.All()
-	if a.json {
-		d := document[jsonTopic]{Schema: "foundling.topics/v1", AsOf: atMark(l.mark()), Warnings: l.warnings()}
+	all, more := few(a, l.state.Topics.All())
+	if !a.forPeople() {
+		d := document[jsonTopic]{Schema: "foundling.topics/v1", AsOf: atMark(l.mark()), Truncated: more || l.cut, Warnings: l.warnings()}
 		for _, t := range all {
 			d.Items = append(d.Items, l.jsonTopic(t))
 		}
@@ -135,7 +140,7 @@ func (a *app) topics(l *look) error {
 		_, err := fmt.Fprintln(a.stdout, "no topics yet")
 		return err
 	}
-	_, err := io.WriteString(a.stdout, l.depths(all).text())
+	_, err := io.WriteString(a.stdout, l.depths(all).text()+andMore(more))
 	return err
 }
 
@@ -144,7 +149,7 @@ func (l *look) depths(list []projections.Topic) *table {
 	t := newTable("TOPIC", ">LIMIT", ">RUNNING", ">QUEUED", ">BLOCKED", ">OLDEST CLAIM", "")
 	for _, topic := range list {
 		t.add(harmless(topic.Name), limitCell(topic.Limit), number(topic.Running), number(topic.Queued), number(topic.Blocked),
-			l.span(topic.Oldest.At), topicNote(topic))
+			l.cell(topic.Oldest.At), topicNote(topic))
 	}
 	return t
 }
@@ -176,17 +181,17 @@ func (a *app) topic(l *look, name string) error {
 		return notFound("no topic %s in this store", harmless(name))
 	}
 	claims := l.state.Topics.Claims(name)
-	if a.json {
+	if !a.forPeople() {
 		j := l.jsonTopic(topic)
 		j.Claims = []jsonClaim{}
 		for _, c := range claims {
 			lock, _ := l.state.Locks.Of(c.Message)
 			j.Claims = append(j.Claims, jsonClaim{
 				Message: c.Message.String(), Age: l.ageOrNull(c.At), Worker: l.jsonHolder(c.Worker), Attempt: c.Attempt, Counted: c.Counted,
-				Lock: orNull(lock), Token: fmt.Sprint(c.Token),
+				Lock: orNull(lock), Token: whole(c.Token),
 			})
 		}
-		return printJSON(a, document[jsonTopic]{Schema: "foundling.topics/v1", AsOf: atMark(l.mark()), Warnings: l.warnings(), Items: []jsonTopic{j}})
+		return printJSON(a, document[jsonTopic]{Schema: "foundling.topics/v1", AsOf: atMark(l.mark()), Truncated: l.cut, Warnings: l.warnings(), Items: []jsonTopic{j}})
 	}
 	parts := []string{l.depths([]projections.Topic{topic}).text() + settingsLines(l, topic)}
 	if len(claims) > 0 {
@@ -229,7 +234,7 @@ func (l *look) slots(topic projections.Topic, claims []projections.Claim) *table
 		if topic.Limit > 0 && !c.Counted {
 			note = "from before the limit: takes no slot"
 		}
-		t.add(l.facts.Names.ID(c.Message), l.span(c.At), l.holder(c.Worker), l.of(c.Worker).text(), number(c.Attempt), harmless(lock), note)
+		t.add(l.facts.Names.ID(c.Message), l.cell(c.At), l.holder(c.Worker), l.of(c.Worker).text(), number(c.Attempt), harmless(lock), note)
 	}
 	return t
 }

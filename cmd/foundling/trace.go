@@ -2,19 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/foundling-go/foundling"
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/projections"
 	"github.com/foundling-go/foundling/projections/findings"
 	"github.com/foundling-go/foundling/store"
 	"github.com/spf13/cobra"
 )
-
-// payloadShown is how many bytes of a payload trace shows.
-const payloadShown = 80
 
 func newTrace(a *app) *cobra.Command {
 	var raw bool
@@ -33,9 +32,12 @@ func newTrace(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t, err := newTracing(cmd.Context(), s, ids[0])
+			t, err := a.newTracing(cmd.Context(), s, ids[0])
 			if err != nil {
 				return err
+			}
+			if !a.forPeople() {
+				return t.printJSON()
 			}
 			text := t.text()
 			if raw {
@@ -46,64 +48,59 @@ func newTrace(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "events", false, "print its events too, as foundling events does")
+	printing(a, cmd)
+	cmd.ValidArgsFunction = once(a.messageTails())
 	return cmd
 }
 
 // tracing is a message's life with what is known of those who took part in it.
 type tracing struct {
+	*app
 	life    *projections.Life
-	workers map[events.ID]*events.WorkerStarted
-	payload *store.Payload // nil where the store keeps it no more
+	info    foundling.MessageInfo
+	workers map[events.ID]process
 	names   *events.Names
 }
 
-func newTracing(ctx context.Context, s store.Store, id events.ID) (*tracing, error) {
-	t := &tracing{life: projections.NewLife(id), workers: map[events.ID]*events.WorkerStarted{}}
-	entity := events.MessageEntity(id)
-	if err := projections.Follow(s.Read(ctx, "", store.Filter{Entity: entity}), t.life); err != nil {
+func (a *app) newTracing(ctx context.Context, s store.Store, id events.ID) (*tracing, error) {
+	client, err := a.client(s, "trace")
+	if err != nil {
 		return nil, err
 	}
-	for row, err := range s.Rows(ctx, store.RowFilter{Entities: []events.Entity{entity}, Payloads: true}) {
-		if err != nil {
-			return nil, err
-		}
-		t.payload = row.Payload
+	t := &tracing{app: a, life: projections.NewLife(id), workers: map[events.ID]process{}}
+	if err := projections.Follow(logOf(ctx, s, store.Filter{Entity: events.MessageEntity(id)}), t.life); err != nil {
+		return nil, err
+	}
+	t.info, err = client.Get(ctx, id)
+	if errors.Is(err, foundling.ErrNotFound) { // nothing that says where it stands is left of it
+		t.info, err = foundling.MessageInfo{ID: id, State: t.life.Summary().State}, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	shown := []events.ID{id}
 	for _, step := range t.life.Entries() {
 		if _, known := t.workers[step.Worker]; known || step.Worker == (events.ID{}) {
 			continue
 		}
-		started, err := startOf(ctx, s, step.Worker)
-		if err != nil {
+		if t.workers[step.Worker], err = processOf(ctx, s, step.Worker); err != nil {
 			return nil, err
 		}
-		t.workers[step.Worker] = started
 		shown = append(shown, step.Worker)
 	}
-	t.names = namesFor(shorten(0, shown...))
+	t.names = a.inFull(namesFor(shorten(0, shown...)))
 	return t, nil
-}
-
-// startOf is what a worker said of itself when it started; nil where the log does not know it.
-func startOf(ctx context.Context, s store.Store, worker events.ID) (*events.WorkerStarted, error) {
-	for r, err := range s.Read(ctx, "", store.Filter{Entity: events.WorkerEntity(worker), Limit: 1}) {
-		if err != nil {
-			return nil, err
-		}
-		if started, ok := r.Event.(*events.WorkerStarted); ok {
-			return started, nil
-		}
-	}
-	return nil, nil
 }
 
 // text is the life as people read it.
 func (t *tracing) text() string {
 	sum := t.life.Summary()
 	var b strings.Builder
-	fmt.Fprintf(&b, "message %s on topic %s: %s\n", sum.ID, harmless(sum.Topic), t.state(sum))
+	fmt.Fprintf(&b, "message %s on topic %s: %s\n", sum.ID, t.topic(), t.state(sum))
 	steps := newTable("WHEN", "STEP", ">ATTEMPT", "WORKER", "")
+	if t.life.Headless() {
+		b.WriteString("  the beginning of its life was let go: see retention\n")
+	}
 	for i, step := range t.life.Entries() {
 		if e, ok := step.Event.(*events.MessageEnqueued); ok && i == 0 {
 			t.head(&b, step, e)
@@ -116,10 +113,25 @@ func (t *tracing) text() string {
 			worker = t.worker(step.Worker)
 		}
 		when := "+" + findings.Span(max(0, step.At().Sub(sum.EnqueuedAt)))
+		if t.wide() || sum.EnqueuedAt.IsZero() {
+			when = absolute(step.At())
+		}
 		verb := strings.TrimPrefix(step.Event.Type().String(), "message.")
 		steps.add(when, verb, attempt, worker, t.remarks(step))
 	}
+	fmt.Fprintf(&b, "  payload  %s\n", t.contentText(t.info.Payload))
+	if t.info.Result.Size > 0 {
+		fmt.Fprintf(&b, "  result   %s\n", t.contentText(t.info.Result))
+	}
 	return b.String() + "\n" + steps.text()
+}
+
+// topic is where the message belongs, as far as that is still known.
+func (t *tracing) topic() string {
+	if topic := t.life.Summary().Topic; topic != "" {
+		return harmless(topic)
+	}
+	return unknown
 }
 
 // state says where the message is now.
@@ -153,26 +165,16 @@ func (t *tracing) head(b *strings.Builder, step projections.Entry, e *events.Mes
 	if e.Priority != events.Normal {
 		fmt.Fprintf(b, "  priority %s\n", e.Priority)
 	}
-	payload := "not shown once the message has ended"
-	if t.payload != nil {
-		payload = quoted(t.payload.Bytes)
+	if e.Trace != "" {
+		fmt.Fprintf(b, "  trace    %s\n", harmless(e.Trace))
 	}
-	fmt.Fprintf(b, "  payload  %s, %s\n", count(e.Payload.Size, "byte"), payload)
-}
-
-// quoted is the head of a payload, quoted whatever it holds.
-func quoted(payload []byte) string {
-	if len(payload) > payloadShown {
-		return fmt.Sprintf("%q…", payload[:payloadShown])
-	}
-	return fmt.Sprintf("%q", payload)
 }
 
 // worker names who held a claim, with the process it was.
 func (t *tracing) worker(id events.ID) string {
 	text := t.names.ID(id)
-	if w := t.workers[id]; w != nil && w.PID != 0 {
-		text += fmt.Sprintf(" (%d on %s)", w.PID, harmless(w.Host))
+	if p := t.workers[id]; p.PID != 0 {
+		text += " (" + p.text() + ")"
 	}
 	return text
 }
@@ -230,6 +232,10 @@ func (t *tracing) particulars(step projections.Entry) string {
 		if e.LockToken != 0 {
 			return fmt.Sprintf("takes lock %s, token %d", harmless(t.life.Summary().Lock), e.LockToken)
 		}
+	case *events.MessageErased:
+		return "its payload and its result were let go"
+	case *events.MessageSnapshotted:
+		return "its state was told once more, so that older events may go"
 	}
 	return ""
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"iter"
+	"log/slog"
 	"os"
 	"runtime"
 	"sync"
@@ -61,6 +63,8 @@ func newWork(a *app) *cobra.Command {
 	flags.BoolVar(&o.stdin, "stdin", false, "give the payload as standard input instead of an argument")
 	flags.BoolVar(&o.untilEmpty, "until-empty", false, "end when the topics have nothing queued or running, here or elsewhere; dead letters do not count")
 	o.working(cmd)
+	objectsFlag(a, cmd)
+	cmd.ValidArgsFunction = a.topicsThenCommand()
 	return cmd
 }
 
@@ -94,12 +98,12 @@ func (a *app) work(ctx context.Context, o workOptions) error {
 	}
 	defer runner.Close()
 
-	out := newConsole(a.stdout, a.stderr)
+	out := a.console()
 	stop, abort, release := stopSignals(ctx, func(os.Signal) {
 		out.say("foundling: stopping when what runs has ended; again to stop that too")
 	})
 	defer release()
-	commander := &commander{template: template, runner: runner, out: out, stopping: stop.Done()}
+	commander := &commander{template: template, runner: runner, out: out, stopping: stop.Done(), done: newWorked(o.topics)}
 	worker, err := a.commandWorker(s, commander, o, abortable(abort))
 	if err != nil {
 		return err
@@ -119,8 +123,13 @@ func (a *app) work(ctx context.Context, o workOptions) error {
 	cause := context.Cause(ctx)
 	end(nil)
 	looking.Wait()
+	at, unread := s.Now(context.WithoutCancel(ctx))
+	commander.done.print(a, out, workEnd{cause, at})
 	if err != nil && !errors.Is(err, context.Canceled) { // ended before it had begun, it says no more than cause does
 		return err
+	}
+	if unread != nil {
+		return unread
 	}
 	if errors.Is(cause, errEmpty) {
 		return anyDead(context.WithoutCancel(ctx), s, before, o.topics)
@@ -133,7 +142,7 @@ func (a *app) work(ctx context.Context, o workOptions) error {
 
 // commandWorker is a worker that runs a command for each message of the topics.
 func (a *app) commandWorker(s store.Store, c *commander, o workOptions, m foundling.Middleware) (*foundling.Worker, error) {
-	client, err := foundling.NewClient(s, foundling.ClientOptions{Actor: a.actor("work"), Logger: c.out.logger()})
+	client, err := foundling.NewClient(s, foundling.ClientOptions{Actor: a.actor("work"), Logger: a.loggerTo(lineWriter{c.out}, slog.LevelWarn)})
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +154,8 @@ func (a *app) commandWorker(s store.Store, c *commander, o workOptions, m foundl
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range o.topics {
-		foundling.NewTopic[[]byte](name, foundling.TopicOptions{}).Handle(worker, c.handle, m)
+	for i, name := range o.topics {
+		foundling.NewTopic[[]byte](name, foundling.TopicOptions{}).Handle(worker, c.done.counting(i, c.handle), m)
 	}
 	return worker, nil
 }
@@ -201,12 +210,13 @@ func anyOpen(ctx context.Context, s store.Store, topics []string) (bool, error) 
 
 // anyDead is the exit status 1 where a message of the topics was dead-lettered behind a place in the log and still is.
 func anyDead(ctx context.Context, s store.Store, after store.Cursor, topics []string) error {
-	dead := map[events.Entity]bool{}
-	for r, err := range s.Read(ctx, after, store.Filter{Types: []events.Type{events.TypeMessageDeadLettered}}) {
-		if err != nil {
-			return err
-		}
-		dead[r.Entity] = true
+	filter := store.Filter{Types: []events.Type{events.TypeMessageDeadLettered}}
+	dead, err := entitiesOf(s.Read(ctx, after, filter))
+	if errors.Is(err, store.ErrPruned) { // retention went past it meanwhile: all that is kept is newer
+		dead, err = entitiesOf(logOf(ctx, s, filter))
+	}
+	if err != nil {
+		return err
 	}
 	for _, topic := range topics {
 		for row, err := range s.Rows(ctx, store.RowFilter{Kind: events.KindMessage, Topic: topic}) {
@@ -219,4 +229,16 @@ func anyDead(ctx context.Context, s store.Store, after store.Cursor, topics []st
 		}
 	}
 	return nil
+}
+
+// entitiesOf is what events are of.
+func entitiesOf(list iter.Seq2[events.Recorded, error]) (map[events.Entity]bool, error) {
+	of := map[events.Entity]bool{}
+	for r, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		of[r.Entity] = true
+	}
+	return of, nil
 }

@@ -33,7 +33,8 @@ func newWorkers(a *app) *cobra.Command {
 		},
 	}
 	afterFlag(cmd, &after)
-	jsonFlag(a, cmd)
+	printingList(a, cmd)
+	cmd.ValidArgsFunction = once(a.workerTails())
 	return cmd
 }
 
@@ -88,9 +89,9 @@ func (l *look) jsonWorker(w projections.Worker) jsonWorker {
 }
 
 func (a *app) workers(l *look) error {
-	all := l.state.Workers.All()
-	if a.json {
-		d := document[jsonWorker]{Schema: "foundling.workers/v1", AsOf: atMark(l.mark()), Warnings: l.warnings()}
+	all, more := few(a, l.state.Workers.All())
+	if !a.forPeople() {
+		d := document[jsonWorker]{Schema: "foundling.workers/v1", AsOf: atMark(l.mark()), Truncated: more || l.cut, Warnings: l.warnings()}
 		for _, w := range all {
 			d.Items = append(d.Items, l.jsonWorker(w))
 		}
@@ -100,7 +101,7 @@ func (a *app) workers(l *look) error {
 		_, err := fmt.Fprintln(a.stdout, "nobody works")
 		return err
 	}
-	_, err := io.WriteString(a.stdout, l.fleet(all).text())
+	_, err := io.WriteString(a.stdout, l.fleet(all).text()+andMore(more))
 	return err
 }
 
@@ -128,7 +129,7 @@ func (a *app) worker(l *look, word string) error {
 		return err
 	}
 	w := l.worker(id)
-	if a.json {
+	if !a.forPeople() {
 		j := l.jsonWorker(w)
 		j.HeldClaims, j.HeldPermits = []jsonHeld{}, []jsonPermit{}
 		for _, c := range w.Claims {
@@ -138,7 +139,7 @@ func (a *app) worker(l *look, word string) error {
 		for _, p := range w.Permits {
 			j.HeldPermits = append(j.HeldPermits, l.jsonPermit(p))
 		}
-		return printJSON(a, document[jsonWorker]{Schema: "foundling.workers/v1", AsOf: atMark(l.mark()), Warnings: l.warnings(), Items: []jsonWorker{j}})
+		return printJSON(a, document[jsonWorker]{Schema: "foundling.workers/v1", AsOf: atMark(l.mark()), Truncated: l.cut, Warnings: l.warnings(), Items: []jsonWorker{j}})
 	}
 	parts := []string{l.fleet([]projections.Worker{w}).text() + l.biography(w)}
 	if held := l.held(w).text(); held != "" {
@@ -196,7 +197,7 @@ func (l *look) held(w projections.Worker) *table {
 		if !ok {
 			lock = unknown
 		}
-		t.add(l.facts.Names.ID(c.Message), l.span(c.At), number(c.Attempt), harmless(lock))
+		t.add(l.facts.Names.ID(c.Message), l.cell(c.At), number(c.Attempt), harmless(lock))
 	}
 	return t
 }
@@ -205,7 +206,7 @@ func (l *look) held(w projections.Worker) *table {
 func (l *look) permits(list []projections.Permit) *table {
 	t := newTable("LOCK", ">TOKEN", ">HELD FOR", "MESSAGE")
 	for _, p := range list {
-		t.add(harmless(p.Lock), fmt.Sprint(p.Token), l.span(p.At), l.messageCell(p.Message))
+		t.add(harmless(p.Lock), fmt.Sprint(p.Token), l.cell(p.At), l.messageCell(p.Message))
 	}
 	return t
 }

@@ -14,10 +14,11 @@ import (
 type Origin struct {
 	ID    store.CommitID
 	Actor string
+	Trace string // W3C traceparent of whoever asks; what is none is not kept
 }
 
 func (o Origin) call(name string, params events.Visitor, need store.Need) store.Call {
-	command := events.Command{Name: name, Actor: o.Actor}
+	command := events.Command{Name: name, Actor: o.Actor, Trace: events.Traceparent(o.Trace)}
 	if params != nil {
 		command.Params = events.AppendFields(nil, params)
 	}
@@ -80,8 +81,9 @@ func Claim(o Origin, c fsm.Claim) store.Call {
 }
 
 // Settle is the call of fsm.Settle, with the refusals of its items as of the last run of its Fn. known are the rows that the claims'
-// receipts gave, where the caller still has them.
-func Settle(o Origin, c fsm.Settle, known []store.Row) (store.Call, *[]*fsm.Refusal) {
+// receipts gave, where the caller still has them. The results of handlers go with the items, one each, nil where there is none; they may be
+// left out where no item has one.
+func Settle(o Origin, c fsm.Settle, known []store.Row, results ...*store.Payload) (store.Call, *[]*fsm.Refusal) {
 	need := store.Need{Known: known}
 	for _, item := range c.Items {
 		if item.Permit.Token != 0 {
@@ -98,8 +100,31 @@ func Settle(o Origin, c fsm.Settle, known []store.Row) (store.Call, *[]*fsm.Refu
 			need.Held = append(need.Held, entity)
 		}
 	}
-	call := o.call(c.Name(), &c, need)
-	return refusing(call, c.Decide)
+	call, refusals := refusing(o.call(c.Name(), &c, need), c.Decide)
+	if len(results) > 0 {
+		call.Fn = withResults(call.Fn, c, refusals, results)
+	}
+	return call, refusals
+}
+
+// withResults keeps the result of each message that an item has completed.
+func withResults(fn func(store.View) (store.Changes, error), c fsm.Settle, refusals *[]*fsm.Refusal, results []*store.Payload) func(store.View) (store.Changes, error) {
+	return func(view store.View) (store.Changes, error) {
+		changes, err := fn(view)
+		if err != nil {
+			return store.Changes{}, err
+		}
+		completed := make(map[events.Entity]*store.Payload, len(results))
+		for i, item := range c.Items {
+			if _, completes := item.Command.(fsm.CompleteMessage); completes && (*refusals)[i] == nil && i < len(results) {
+				completed[events.MessageEntity(item.ID)] = results[i]
+			}
+		}
+		for i, change := range changes.Rows {
+			changes.Rows[i].Result = completed[change.Row.Entity]
+		}
+		return changes, nil
+	}
 }
 
 // Operate is the call of fsm.Operate, with the refusals of its messages as of the last run of its Fn. rows are those of the messages, read

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
@@ -30,6 +31,8 @@ func Hold(view store.View) (fsm.Held, error) {
 		Beats:     make(map[events.ID]fsm.Member, len(view.Beats)),
 		Leaders:   map[string]fsm.Leader{},
 		Sweeps:    map[events.ID]fsm.Sweep{},
+		Erased:    map[events.ID]bool{},
+		PrunedAt:  view.PrunedAt,
 		Fence:     view.Fence,
 	}
 	for entity, row := range view.Rows {
@@ -39,9 +42,12 @@ func Hold(view store.View) (fsm.Held, error) {
 		}
 	}
 	for entity, history := range view.History {
-		v, err := rest(entity, history)
+		v, err := Rest(entity, history, view.PrunedAt)
 		if err := take(&h, entity, v, err); err != nil {
 			return h, err
+		}
+		if entity.Kind == events.KindMessage {
+			h.Erased[entity.ID] = slices.ContainsFunc(history, erases) || !slices.ContainsFunc(history, moves)
 		}
 	}
 	holdLocks(&h, view)
@@ -62,7 +68,26 @@ func Hold(view store.View) (fsm.Held, error) {
 		}
 		h.Uncounted[topic] = list
 	}
-	return h, nil
+	return h, holdPruning(&h, view.Pruning)
+}
+
+func erases(r events.Recorded) bool { return r.Event.Type() == events.TypeMessageErased }
+
+func moves(r events.Recorded) bool { return r.Event.Type().Moves() }
+
+// holdPruning gives the rules what may go, with its rows in an order of their own. One that cannot be read cannot tell its state, and its history is
+// all that is left to repair it by: nothing goes.
+func holdPruning(h *fsm.Held, p store.Pruning) error {
+	h.Pruning = fsm.Pruning{Through: p.Through, At: p.At, Events: p.Events}
+	for _, row := range p.Rows {
+		v, err := Value(row)
+		if err != nil {
+			return fmt.Errorf("what is older than the retention stays: %w", err)
+		}
+		h.Pruning.Rows = append(h.Pruning.Rows, v)
+	}
+	slices.SortFunc(h.Pruning.Rows, func(a, b fsm.Value) int { return a.Entity().Compare(b.Entity()) })
+	return nil
 }
 
 // holdLocks gives the rules what is not a row of its own: permits and heartbeats, and who waits for a lock, in orders of their own: the log must not
@@ -87,19 +112,29 @@ func holdLocks(h *fsm.Held, view store.View) {
 	}
 }
 
-// rest is the state that an entity without a row is in: its history folded or, of a kind that rests, what its newest event says.
-func rest(entity events.Entity, history []events.Recorded) (fsm.Value, error) {
-	if !entity.Kind.Rests() {
+// Rest is the state that an entity without a row is in: its history folded or, of a kind that rests, what its newest event says. Where the log was
+// pruned the beginning of a history may be gone: it is folded from the event on that tells all of its state, and without one the newest event
+// says what there is to say.
+func Rest(entity events.Entity, history []events.Recorded, prunedAt time.Time) (fsm.Value, error) {
+	if len(history) == 0 {
+		return fsm.NewValue(entity)
+	}
+	newest := history[len(history)-1]
+	if entity.Kind.Rests() {
+		return fsm.Rest(newest)
+	}
+	if prunedAt.IsZero() || history[0].Version == 1 {
 		return Fold(entity, history)
 	}
-	v := &fsm.Lock{Name: entity.Name}
-	if n := len(history); n > 0 {
-		*v = fsm.RestingLock(entity.Name, history[n-1])
+	if at := slices.IndexFunc(history, func(r events.Recorded) bool { return r.Event.Type().Snapshots() }); at >= 0 {
+		return Fold(entity, history[at:])
 	}
-	if v.State == events.Held {
-		return nil, fmt.Errorf("%s: its newest event says that it is held, and it has no row", entity)
+	for _, r := range slices.Backward(history) {
+		if moves(r) {
+			return fsm.Rest(r)
+		}
 	}
-	return v, nil
+	return fsm.Rest(newest) // it ended in what is gone, and refused something since
 }
 
 // Member is an incarnation by its heartbeat row.
@@ -143,6 +178,8 @@ func put(h *fsm.Held, v fsm.Value) {
 		h.Sweeps[v.ID] = *v
 	case *fsm.Clock:
 		h.Clock = *v
+	case *fsm.Log:
+		h.Log = *v
 	}
 }
 
@@ -208,6 +245,10 @@ func Changes(outcome fsm.Outcome) store.Changes {
 			Key: store.Key(k.Key),
 			Row: store.KeyRow{Message: k.Holder.Message, Open: k.Holder.Open, UntilAt: k.Holder.UntilAt},
 		})
+	}
+	changes.Prune = outcome.Prune
+	for _, id := range outcome.Erase {
+		changes.Erase = append(changes.Erase, store.Erasure{Message: id})
 	}
 	return changes
 }

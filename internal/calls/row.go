@@ -31,6 +31,7 @@ func (m message) VisitFields(f *events.Fields) {
 	f.Int("orphaned_before", &m.OrphanedBefore)
 	f.Token("token", &m.Token)
 	m.OnLocked.VisitFields(f)
+	f.Text("trace", &m.Trace)
 }
 
 // Row is what an engine keeps of a value.

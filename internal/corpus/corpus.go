@@ -53,6 +53,8 @@ func edges(typ events.Type) []fsm.Edge {
 		return list
 	case typ.Kind() == events.KindLock:
 		return []fsm.Edge{{From: events.Held, Event: typ, To: events.Held}}
+	case typ == events.TypeMessageErased: // only of what has ended for good
+		return []fsm.Edge{{From: events.Completed, Event: typ, To: events.Completed}}
 	}
 	return []fsm.Edge{{From: events.Running, Event: typ, To: events.Running}}
 }
@@ -66,6 +68,8 @@ func (p pair) sample(size string, edge fsm.Edge) Sample {
 	switch {
 	case kind == events.KindClock:
 		s.Entity = events.ClockEntity() // there is but one
+	case kind == events.KindLog:
+		s.Entity = events.LogEntity() // as well
 	case kind.Named():
 		s.Entity = events.Entity{Kind: kind, Name: s.Name}
 	default:
@@ -76,7 +80,32 @@ func (p pair) sample(size string, edge fsm.Edge) Sample {
 		list := counted(s.History, p.full)
 		s.History, s.Event = list[:len(list)-1:len(list)-1], list[len(list)-1]
 	}
+	if _, ok := events.SnapshotOf(s.Event); ok {
+		s.Event = s.told()
+	}
 	return s
+}
+
+// told is the snapshot of what the history has led to: the same in a minimal sample and in a full one, but for what there is to tell.
+func (s Sample) told() events.Event {
+	before, err := s.lead()
+	if err != nil {
+		panic(err) // a history that leads nowhere is a mistake of this package
+	}
+	snapshot := events.Snapshot{State: events.AppendFields(nil, before)}
+	switch s.Event.(type) {
+	case *events.MessageSnapshotted:
+		return &events.MessageSnapshotted{Snapshot: snapshot}
+	case *events.LockSnapshotted:
+		return &events.LockSnapshotted{Snapshot: snapshot, Out: s.out()}
+	case *events.WorkerSnapshotted:
+		return &events.WorkerSnapshotted{Snapshot: snapshot}
+	case *events.TopicSnapshotted:
+		return &events.TopicSnapshotted{Snapshot: snapshot}
+	case *events.LeaderSnapshotted:
+		return &events.LeaderSnapshotted{Snapshot: snapshot}
+	}
+	return &events.ClockSnapshotted{Snapshot: snapshot}
 }
 
 // othersHold reports whether the edge is that of a permit that comes back while another one is out.
@@ -136,15 +165,27 @@ func (s Sample) Recorded() []events.Recorded {
 
 // Values are the entity before the event and after it.
 func (s Sample) Values() (before, after fsm.Value, err error) {
-	after, err = fsm.NewValue(s.Entity)
-	for _, r := range s.Recorded() {
-		if err != nil {
-			return nil, nil, fmt.Errorf("sample %s: %w", s.Name, err)
-		}
-		before = after
-		after, err = fsm.Apply(before, r)
+	if before, err = s.lead(); err == nil {
+		list := s.Recorded()
+		after, err = fsm.Apply(before, list[len(list)-1])
 	}
-	return before, after, err
+	if err != nil {
+		return nil, nil, fmt.Errorf("sample %s: %w", s.Name, err)
+	}
+	return before, after, nil
+}
+
+// lead is what the history leads to.
+func (s Sample) lead() (fsm.Value, error) {
+	v, err := fsm.NewValue(s.Entity)
+	list := s.Recorded()
+	for _, r := range list[:len(list)-1] {
+		if err != nil {
+			break
+		}
+		v, err = fsm.Apply(v, r)
+	}
+	return v, err
 }
 
 // Commit is the commit that all samples are recorded with, as far as it does not depend on them: its count and checksum are zero.
@@ -161,4 +202,15 @@ func Commit() events.Commit {
 // Names shows the samples' ids by their ends, and times as they are.
 func Names() *events.Names {
 	return &events.Names{Short: func(v events.ID) string { return hex.EncodeToString(v[12:]) }}
+}
+
+// out is the permits that the history has left out, all acquired at the same time.
+func (s Sample) out() []events.PermitOut {
+	var list []events.PermitOut
+	for _, event := range s.History {
+		if e, ok := event.(*events.LockAcquired); ok {
+			list = append(list, events.PermitOut{Token: e.Token, Worker: e.Worker, Message: e.Message, AcquiredAt: at, ExpiresAt: e.ExpiresAt})
+		}
+	}
+	return list
 }

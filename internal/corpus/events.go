@@ -35,7 +35,12 @@ func messagePairs() []pair {
 			&events.MessageClaimed{Worker: holder, Token: 14, Attempt: 5, Running: 2, Limit: 3, LockToken: 40},
 			&events.MessageClaimed{Worker: holder, Token: 2, Attempt: 1},
 		},
-		{&events.MessageCompleted{Token: 14}, &events.MessageCompleted{Token: 2}},
+		{
+			&events.MessageCompleted{Token: 14, Result: events.Facts{
+				Size: 5, Codec: "json", Commitment: events.Commitment([16]byte{3}, []byte(`"yes"`)),
+			}},
+			&events.MessageCompleted{Token: 2},
+		},
 		{
 			&events.MessageRequeued{
 				Reason: events.ReasonRetry, Token: 14, DueAt: at.Add(time.Minute), Jitter: -37, Error: nasty, By: "ops@example", Detail: "why",
@@ -71,6 +76,8 @@ func messagePairs() []pair {
 			&events.MessageDiscarded{Reason: events.ReasonLockTaken, Lock: theLock},
 			&events.MessageDiscarded{Reason: events.ReasonLockTaken, Lock: "l"},
 		},
+		{&events.MessageErased{By: "ops@example", Detail: nasty}, &events.MessageErased{}},
+		{&events.MessageSnapshotted{}, &events.MessageSnapshotted{}},
 	}
 }
 
@@ -85,6 +92,7 @@ func workerPairs() []pair {
 		{&events.WorkerReturned{LostAt: at}, &events.WorkerReturned{}},
 		{&events.WorkerGap{FromAt: at.Add(-time.Minute), ToAt: at.Add(-time.Second)}, &events.WorkerGap{}},
 		{&events.WorkerPurged{LostAt: at}, &events.WorkerPurged{}},
+		{&events.WorkerSnapshotted{}, &events.WorkerSnapshotted{}},
 	}
 }
 
@@ -94,6 +102,7 @@ func topicPairs() []pair {
 		{&events.TopicCounted{}, &events.TopicCounted{}},
 		{&events.TopicPaused{By: "ops@example", Detail: nasty}, &events.TopicPaused{}},
 		{&events.TopicResumed{By: "ops@example", Detail: nasty}, &events.TopicResumed{}},
+		{&events.TopicSnapshotted{}, &events.TopicSnapshotted{}},
 	}
 }
 
@@ -105,7 +114,7 @@ func enqueued() *events.MessageEnqueued {
 			OrphanMaxAttempts: 9,
 		},
 		Payload: events.Facts{Size: 11, Codec: "json", Commitment: events.Commitment([16]byte{1}, []byte("hello world"))},
-		Lock:    theLock, OnLocked: events.SkipIfLocked,
+		Lock:    theLock, OnLocked: events.SkipIfLocked, Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	}
 }
 

@@ -32,6 +32,8 @@ func history(edge fsm.Edge, size string) []events.Event {
 		return leaderHistory(edge, size)
 	case events.KindSweep:
 		return []events.Event{&events.SweepFinished{Requeued: 1}}
+	case events.KindLog:
+		return []events.Event{&events.LogPruned{Through: 4000, UntilAt: at.Add(-92 * 24 * time.Hour), Events: 3989, Total: 3989}}
 	}
 	return []events.Event{&events.ClockStepped{FromAt: at.Add(-time.Hour), ToAt: at.Add(-2 * time.Hour), Worker: other}}
 }
@@ -92,6 +94,8 @@ func longMessageHistory(to events.State) []events.Event {
 	}
 	list = append(list, &events.MessageClaimed{Worker: holder, Token: 14, Attempt: 5, LockToken: 40}, &events.MessageCounted{})
 	switch to {
+	case events.Completed:
+		list = append(list, &events.MessageCompleted{Token: 14})
 	case events.Orphaned:
 		list = append(list, &events.MessageOrphaned{Token: 14, Evidence: evidence()})
 	case events.DeadLettered:
@@ -114,6 +118,8 @@ func shortMessageHistory(edge fsm.Edge) []events.Event {
 	}
 	list = append(list, &events.MessageClaimed{Worker: holder, Token: 2, Attempt: 1})
 	switch edge.From {
+	case events.Completed:
+		list = append(list, &events.MessageCompleted{Token: 2})
 	case events.Orphaned:
 		list = append(list, &events.MessageOrphaned{Token: 2})
 	case events.DeadLettered:
@@ -124,7 +130,10 @@ func shortMessageHistory(edge fsm.Edge) []events.Event {
 
 // lockHistory has as many permits out as the edge needs: one, or two where one stays.
 func lockHistory(edge fsm.Edge, size string) []events.Event {
-	if size != "full" {
+	switch {
+	case size != "full" && edge.From == events.Free: // the one sample of it that is minimal is of a lock that somebody configured
+		return []events.Event{&events.LockConfigured{Permits: 1}}
+	case size != "full":
 		return []events.Event{&events.LockAcquired{Token: 1, Worker: holder, Held: 1}}
 	}
 	list := []events.Event{&events.LockConfigured{Permits: 3, By: "ops@example", Detail: "why"}}
@@ -133,6 +142,9 @@ func lockHistory(edge fsm.Edge, size string) []events.Event {
 		return list
 	case othersHold(edge):
 		list = append(list, &events.LockAcquired{Token: 40, Worker: other, Held: 1})
+	}
+	if edge.Event == events.TypeLockSnapshotted {
+		list = counted(list, &events.LockAcquired{Token: 40, Worker: other, ExpiresAt: at.Add(time.Hour)})
 	}
 	return counted(list, &events.LockAcquired{Token: 41, Worker: holder, Message: id(0, 3, 1)})
 }

@@ -29,6 +29,7 @@ func lockPairs() []pair {
 			&events.LockRefused{Command: "unlock", Reason: events.ReasonNotHeld, Sender: other, Sent: 40},
 			&events.LockRefused{Command: "unlock", Reason: events.ReasonNotHeld},
 		},
+		{&events.LockSnapshotted{}, &events.LockSnapshotted{}},
 	}
 }
 
@@ -43,7 +44,7 @@ func permit(event events.Event) int {
 	return 0
 }
 
-// counted is the events before and then this one, with the number of permits that are out after it where it tells of one.
+// counted is the events before and then this one, with what it tells of those before: the permits that are out, the events that ever went.
 func counted(before []events.Event, event events.Event) []events.Event {
 	held := permit(event)
 	for _, e := range before {
@@ -62,6 +63,15 @@ func counted(before []events.Event, event events.Event) []events.Event {
 		event = &events.LockForceReleased{Token: e.Token, Held: held, By: e.By, Detail: e.Detail}
 	case *events.LockExpired:
 		event = &events.LockExpired{Token: e.Token, Held: held}
+	case *events.LogPruned:
+		pruned := *e
+		pruned.Total = pruned.Events
+		for _, b := range before {
+			if earlier, ok := b.(*events.LogPruned); ok {
+				pruned.Total += earlier.Events
+			}
+		}
+		event = &pruned
 	}
 	return append(before, event)
 }
@@ -72,6 +82,7 @@ func beatPairs() []pair {
 		{&events.LeaderElected{Worker: holder, Term: 6}, &events.LeaderElected{Worker: holder, Term: 1}},
 		{&events.LeaderResigned{Worker: holder, Term: 6}, &events.LeaderResigned{Worker: holder, Term: 1}},
 		{&events.LeaderLost{Worker: holder, Term: 6}, &events.LeaderLost{Worker: holder, Term: 1}},
+		{&events.LeaderSnapshotted{}, &events.LeaderSnapshotted{}},
 		{
 			&events.SweepFinished{
 				Decider: other, Term: 6, Thresholds: thresholds(), Liveness: liveness(), Dead: []events.ID{holder, id(0, 1, 3)},
@@ -88,6 +99,14 @@ func beatPairs() []pair {
 		{
 			&events.ClockStepped{FromAt: at.Add(time.Hour), ToAt: at.Add(-time.Microsecond), Worker: holder},
 			&events.ClockStepped{FromAt: at.Add(time.Hour), ToAt: at},
+		},
+		{&events.ClockSnapshotted{}, &events.ClockSnapshotted{}},
+		{
+			&events.LogPruned{
+				Through: 4711, UntilAt: at.Add(-91 * 24 * time.Hour), Events: 711, Total: 4700, Retention: 90 * 24 * time.Hour,
+				Decider: other, Term: 6, By: "ops@example", Detail: nasty,
+			},
+			&events.LogPruned{Through: 1, UntilAt: at.Add(-time.Hour), Events: 1, Total: 1},
 		},
 	}
 }

@@ -2,6 +2,7 @@
 // without the race detector while they have it. What it is told comes on its input; what it says goes to its output, one JSON line each.
 //
 //	joint work PATH FIRST COUNT   enqueues messages FIRST to FIRST+COUNT−1 and handles messages, both flat out, until its input ends
+//	joint write PATH              enqueues, handles and cancels messages until its input ends
 //	joint open                    for each line of its input, opens the store of that path, enqueues one message and closes it
 package main
 
@@ -52,10 +53,12 @@ func play(out *output, args []string) error {
 			return err
 		}
 		return work(out, args[1], share{first, count})
+	case len(args) == 2 && args[0] == "write":
+		return write(out, args[1])
 	case len(args) == 1 && args[0] == "open":
 		return openEach(out)
 	}
-	return fmt.Errorf("usage: joint work PATH FIRST COUNT | joint open; got %q", args)
+	return fmt.Errorf("usage: joint work PATH FIRST COUNT | joint write PATH | joint open; got %q", args)
 }
 
 // output is where lines go, from many goroutines.

@@ -16,6 +16,7 @@ type item struct {
 	reason  string
 	delay   time.Duration
 	jitter  int
+	result  string // that its handler gives back; empty is none
 }
 
 // settlement is a worker's report.
@@ -129,7 +130,7 @@ func (m *model) end(msg *message, it item) {
 	f := fields{}
 	switch it.command {
 	case "complete":
-		m.move(msg, "completed", "completed", f.num("token", it.token))
+		m.move(msg, "completed", "completed", it.facts())
 	case "fail":
 		m.fail(msg, it)
 	case "release":

@@ -44,6 +44,12 @@ func (m *model) enqueue(drafts []draft) {
 		}
 	}
 	for _, d := range drafts {
+		if msg := m.message(d.id); d.id != "" && m.dubious(msg) {
+			m.forget(before)
+			m.refuse(refusal{"enqueue", "pruned"}, "message/"+d.id, msg.state, ": the id is older than what the log still holds, "+
+				"so that nobody can say whether it was there before; give another, or none")
+			return
+		}
 		if msg := m.message(d.id); d.id != "" && msg.state != "none" && (msg.topic != d.topic || msg.size != len(d.payload)) {
 			// Nothing of the command happens. Only a first draft is drawn with an id that another one may have.
 			m.forget(before)
@@ -244,7 +250,7 @@ type permitKey struct {
 // wished is the part of an operator's command that is one message's. It is false where it was refused.
 func (m *model) wished(c *commit, w wish, msg *message, dead bool) bool {
 	switch {
-	case w.command == "cancel" && msg.open():
+	case w.command == "cancel" && (msg.open() || msg.state == "dead_lettered"):
 		if msg.state == "queued" && msg.lock != "" {
 			c.offers = append(c.offers, offer{msg.lock, msg.topic})
 		}

@@ -40,6 +40,14 @@ type model struct {
 	lease      lease
 	leader     leader
 	unreadable bool // nobody can read who lives
+
+	kept    []logged // the events that are left
+	commits int
+	pruned  struct {
+		version, total int
+		at             time.Duration // the time of the newest commit that went; never where none did
+		workers        []string      // that are forgotten
+	}
 }
 
 type key struct{ topic, name string }
@@ -77,7 +85,8 @@ type message struct {
 	lock             string
 	skips            bool // it does not wait for its lock
 	trying           bool // it was unblocked and has not tried since
-	orphanMost       int  // its own orphan limit
+	erased           bool
+	orphanMost       int // its own orphan limit
 
 	attempts, releases, failures, orphanings int
 	spent, orphaned                          int // at the last redrive
@@ -123,12 +132,17 @@ type worker struct {
 }
 
 func newModel(id func(string) events.ID) *model {
-	return &model{id: id, topics: map[string]*topic{}, workers: map[string]*worker{}, keys: map[key]holder{}, locks: map[string]*lock{}, beats: map[string]beat{}, lease: lease{swept: never}, leader: leader{state: "none"}}
+	m := &model{id: id, topics: map[string]*topic{}, workers: map[string]*worker{}, keys: map[key]holder{}, locks: map[string]*lock{}, beats: map[string]beat{}, lease: lease{swept: never}, leader: leader{state: "none"}}
+	m.pruned.at = never
+	return m
 }
 
-// message is the message with a name, one that does not exist where nobody has it.
+// message is the message with a name, one that does not exist where nobody has it, or has it any more.
 func (m *model) message(name string) *message {
 	for _, msg := range m.messages {
+		if msg.name == name && m.forgotten(msg) {
+			return msg.unknown()
+		}
 		if msg.name == name {
 			return msg
 		}
@@ -169,9 +183,11 @@ func (m *model) predict(a action) string {
 
 // flush ends a commit: its events get their positions, those of one entity side by side.
 func (m *model) flush() {
+	m.commits++
 	for _, g := range m.groups {
 		for _, line := range g.lines {
 			m.position++
+			m.log(m.commits, g.entity, line)
 			m.lines = append(m.lines, fmt.Sprintf("%d %s %s", m.position, at(m.now), line))
 		}
 	}

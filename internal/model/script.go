@@ -61,7 +61,7 @@ var (
 func (d drawer) action() action {
 	kinds := []func() action{
 		d.claim, d.settle, d.enqueue, d.advance, d.reclaim, d.operate, d.topic, d.worker, d.together, d.worker, d.operate,
-		d.lock, d.lock, d.process, d.process, d.sweep, d.sweep, d.clock, d.beat,
+		d.lock, d.lock, d.process, d.process, d.sweep, d.sweep, d.clock, d.beat, d.prune, d.erase,
 	}
 	if d.has("queued") {
 		kinds = append(kinds, d.claim, d.claim, d.claim)
@@ -170,7 +170,8 @@ func (d drawer) draft() draft {
 		one.limit = d.number(0, 3)
 	}
 	one.unseen = d.one(8)
-	if d.one(5) {
+	// What went before the story began tells nothing of ids that are as old as the story.
+	if d.one(5) && (d.m.pruned.at == never || d.m.pruned.at >= 0) {
 		one.id, one.n = of(d, givenIDs), 1
 	}
 	if d.one(3) {
@@ -270,6 +271,8 @@ func (d drawer) item() item {
 		it.token = d.number(1, 12)
 	}
 	switch it.command {
+	case "complete":
+		it.result = of(d, []string{"", "", "done"})
 	case "fail":
 		it.jitter = d.number(-100, 100)
 		it.text = "boom"
@@ -286,7 +289,7 @@ func (d drawer) item() item {
 
 func (it item) line() string {
 	f := fields{it.command + " " + it.message}
-	return f.num("token", it.token).str("error", it.text).str("reason", it.reason).dur("delay", it.delay).num("jitter", it.jitter).text
+	return f.num("token", it.token).str("error", it.text).str("reason", it.reason).dur("delay", it.delay).num("jitter", it.jitter).str("result", it.result).text
 }
 
 func (d drawer) operate() action {
@@ -295,7 +298,7 @@ func (d drawer) operate() action {
 	if len(rivals) > 0 && d.one(2) {
 		command = "redrive"
 	}
-	state := map[string]string{"cancel": "queued", "take-back": "running", "redrive": "dead_lettered"}[command]
+	state := map[string]string{"cancel": of(d, []string{"queued", "queued", "dead_lettered"}), "take-back": "running", "redrive": "dead_lettered"}[command]
 	var names []string
 	for range d.number(1, 2) {
 		names = append(names, d.message(state))
@@ -397,7 +400,7 @@ func (d drawer) start(name string) action {
 		s.fence = of(d, []time.Duration{2 * beatEvery, 0, 6 * beatEvery})
 	}
 	f := fields{"worker-start"}
-	if name == "ghost" || d.one(2) {
+	if name == "ghost" || d.one(2) || slices.Contains(d.m.pruned.workers, name) { // no incarnation comes twice
 		name = ""
 	} else {
 		f.text += " " + name

@@ -87,6 +87,9 @@ func follows(e events.Event) []string {
 	case *events.MessageUnblocked:
 		return []string{fsm.UnblockMessage{}.Name()}
 	}
+	if _, ok := events.SnapshotOf(e); ok {
+		return []string{fsm.Snapshot{}.Name()}
+	}
 	return nil
 }
 
@@ -149,6 +152,7 @@ func commandNames() []string {
 		fsm.Enqueue{}.Name(), fsm.Claim{}.Name(), fsm.Settle{}.Name(), fsm.Reclaim{}.Name(), fsm.CountClaims{}.Name(), fsm.CountTopic{}.Name(),
 		fsm.Acquire{}.Name(), fsm.Unlock{}.Name(), fsm.ForceRelease{}.Name(), fsm.ExpireLocks{}.Name(), fsm.ConfigureLock{}.Name(),
 		fsm.ElectLeader{}.Name(), fsm.ResignLeader{}.Name(), fsm.StepClock{}.Name(), fsm.RecordSweep{}.Name(),
+		fsm.Prune{}.Name(), fsm.Erase{}.Name(), fsm.Snapshot{}.Name(),
 	}
 	for _, c := range slices.Concat(results, operatorCommands, chosen) {
 		names = append(names, c.Name())
@@ -172,6 +176,9 @@ func reachable(tb testing.TB) map[refusal]bool {
 		{fsm.TakeBackMessage{}.Name(), string(events.ReasonAlive)}:   true,
 		{fsm.Acquire{}.Name(), string(events.ReasonLockTaken)}:       true,
 		{fsm.Unlock{}.Name(), string(events.ReasonNotHeld)}:          true,
+		{fsm.Enqueue{}.Name(), string(events.ReasonPruned)}:          true,
+		{fsm.Erase{}.Name(), string(events.ReasonNotFound)}:          true,
+		{fsm.Erase{}.Name(), string(events.ReasonWrongState)}:        true,
 	}
 	note := func(err error) {
 		var r *fsm.Refusal

@@ -36,10 +36,25 @@ func (w *World) Check(ctx context.Context) error {
 		}
 		rows[row.Entity] = row
 	}
-	errs = append(errs, w.checkMessages(rows), w.checkLocks(rows), w.checkPermits(ctx))
+	errs = append(errs, w.checkMessages(rows), w.checkLocks(rows), w.checkPermits(ctx), w.checkContents(ctx))
 	for name, t := range w.laws.topics {
 		if row, ok := rows[events.TopicEntity(name)]; ok && row.Running != t.running {
 			errs = append(errs, fmt.Errorf("topic %s: running %d is stored, %d open claims count", name, row.Running, t.running))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkContents holds what is kept of messages beside their events against what the laws let go of (law 4).
+func (w *World) checkContents(ctx context.Context) error {
+	var errs []error
+	for id := range w.laws.messages {
+		c, err := w.engine.Contents(ctx, id)
+		if err != nil {
+			return err
+		}
+		if want := w.laws.keepsContents(id); (c.Payload != nil) != want || !want && c.Result != nil {
+			errs = append(errs, fmt.Errorf("law 4: message %s: that its contents are kept is %t, they should be %t", w.names.word(id), c.Payload != nil, want))
 		}
 	}
 	return errors.Join(errs...)

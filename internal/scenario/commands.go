@@ -54,6 +54,7 @@ var commands = map[string]prepare{
 	"release":       prepareItems,
 	"dead-letter":   prepareItems,
 	"cancel":        prepareCancel,
+	"erase":         prepareErase,
 	"take-back":     prepareOperate,
 	"redrive":       prepareOperate,
 	"worker-start":  prepareWorker,

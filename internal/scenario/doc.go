@@ -12,9 +12,9 @@
 //	enqueue TOPIC [n= id= key= unique-for= delay= due= priority= max-attempts= backoff-base= backoff-max= timeout= orphan-max-attempts=
 //	               payload= lock= on-locked=skip limit= unseen]
 //	claim WORKER TOPIC[=N]… [most=N]
-//	complete M…   fail M… [error= jitter=]   release M… [reason= delay=]   dead-letter M… [error=]   cancel M… token=N
+//	complete M… [result=]   fail M… [error= jitter=]   release M… [reason= delay=]   dead-letter M… [error=]   cancel M… token=N
 //	settle [from= recordable= unrecorded= held]    with one of the five above per line
-//	cancel M…   take-back M… [force=yes]   redrive M…   [by= detail= after=]
+//	cancel M…   take-back M… [force=yes]   redrive M…   [by= detail= after=]   erase M…   [by= detail=]
 //	lock L permits=N   force-release L [token=]   [by= detail=]   expire L   repair L
 //	acquire WORKER L [ttl=]   unlock WORKER L [token= recordable=]
 //	worker-start [NAME] [interval= fence= proof=yes]   worker-stop W   worker-lose W   worker-return W   worker-gap W from= to=
@@ -29,12 +29,14 @@
 //	advance DURATION                      time goes by; whoever has an interval beats, and whoever leads does its part of the beat
 //	beat W… [behind=]   silence W…   wake W…   kill W…   still W…
 //	sweep WORKER [after= grace= limit= count= term= commits=N]    with what happens before its first commit, a step per line
-//	lead WORKER [interval= life= ttl= and the settings of a sweep]   resign WORKER
+//	lead WORKER [interval= life= ttl= retention= and the settings of a sweep]   resign WORKER
+//	prune older=DURATION [events= rows= commits= by= detail=] [plan]    what is older goes, or only how much would; durations in days end in d
 //	set-clock DURATION   blind   sighted  the store's clock moves by that; from here on nobody can read who lives, or everybody
 //
 // And the looks:
 //
-//	verify   state [ENTITY…]   permits [L]   waiting   lease
+//	verify   state [ENTITY…]   permits [L]   waiting   lease   contents M…   beginning
+//	checkpoint NAME [version= sequence=] [nowhere]    a durable projection has come to the end of the log, or nowhere yet
 //	log [ENTITY]                          all of an entity, or what no step has shown yet
 //	expect                                with one expectation per line, see expect.go; it fails by itself
 //

@@ -17,6 +17,7 @@ type laws struct {
 	workers  map[events.ID]events.State
 	refused  map[events.Reason]int // sweeps
 	spared   int                   // claims and permits, once per sweep
+	pruned
 }
 
 // message is as much of a message as the laws speak of.
@@ -60,6 +61,7 @@ func newLaws() *laws {
 	return &laws{
 		messages: map[events.ID]*message{}, topics: map[string]*topic{}, locks: map[string]*lock{},
 		workers: map[events.ID]events.State{}, refused: map[events.Reason]int{},
+		pruned: pruned{places: map[events.Entity]*place{}, erased: map[events.ID]bool{}},
 	}
 }
 
@@ -88,7 +90,12 @@ func (l *laws) topic(name string) *topic {
 
 // event takes in the next event of the log.
 func (l *laws) event(r events.Recorded) error {
+	l.placed(r)
 	switch r.Entity.Kind {
+	case events.KindLog:
+		if e, ok := r.Event.(*events.LogPruned); ok {
+			return l.prunedEvent(e)
+		}
 	case events.KindTopic:
 		l.topicEvent(l.topic(r.Entity.Name), r.Event)
 	case events.KindMessage:
@@ -137,10 +144,19 @@ func (l *laws) messageEvent(m *message, r events.Recorded) error {
 		}
 		return nil
 	}
+	if _, ok := r.Event.(*events.MessageErased); ok {
+		return l.erasedEvent(m, r)
+	}
 	if m.version++; r.Version != m.version {
 		return fmt.Errorf("law 1: version %d follows %d", r.Version, m.version-1)
 	}
-	if _, redriven := r.Event.(*events.MessageRedriven); m.ended && !redriven {
+	if _, ok := r.Event.(*events.MessageSnapshotted); ok {
+		if over(m.state) || r.To != m.state {
+			return errors.New("law 1: only what is open or may come back tells its state, and stays as it is")
+		}
+		return nil
+	}
+	if m.ended && !comesBack(m.state, r.Event) {
 		return errors.New("law 5: it had ended")
 	}
 	m.state = r.To
@@ -174,6 +190,24 @@ func (l *laws) messageEvent(m *message, r events.Recorded) error {
 		}
 		return l.ends(m, e)
 	}
+	return nil
+}
+
+// comesBack reports whether an event may follow on an end: a dead letter is redriven, or nobody wants it any more.
+func comesBack(s events.State, e events.Event) bool {
+	switch e.(type) {
+	case *events.MessageRedriven, *events.MessageCancelled:
+		return s == events.DeadLettered
+	}
+	return false
+}
+
+// erasedEvent takes in that the contents of a message are gone. It moves nothing, and is said once.
+func (l *laws) erasedEvent(m *message, r events.Recorded) error {
+	if !over(m.state) || r.Version != 0 || r.To != m.state || l.erased[r.Entity.ID] {
+		return errors.New("law 4: contents are erased of what has ended for good, and once")
+	}
+	l.erased[r.Entity.ID] = true
 	return nil
 }
 

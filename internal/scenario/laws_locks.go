@@ -86,6 +86,8 @@ func (k *lock) move(r events.Recorded) error {
 			return errors.New("law 7: what is taken back was not orphaned just before")
 		}
 		return k.back(e.Token, e.Held)
+	case *events.LockSnapshotted:
+		return k.told(r, e)
 	case *events.LockReleased:
 		return k.back(e.Token, e.Held)
 	case *events.LockForceReleased:

@@ -28,6 +28,7 @@ func runLead(ctx context.Context, w *World, l *line, _ string) (Result, error) {
 			Interval:  cmp.Or(l.length("interval"), fsm.DefaultReclaimInterval),
 			Life:      cmp.Or(l.length("life"), 3*fsm.DefaultHeartbeatInterval),
 			WorkerTTL: cmp.Or(l.length("ttl"), fsm.DefaultWorkerTTL),
+			Retention: days(l, "retention"),
 		}
 	}
 	if err := l.end(); err != nil {
@@ -50,6 +51,9 @@ func (w *World) lead(ctx context.Context, p *process, said *strings.Builder) err
 		fmt.Fprintf(said, "%s %s waits for proof: %s\n", since(w.time()), p.worker, step.Sweep.Doubt.Reason)
 	}
 	p.waits = step.Waits
+	if step.Pruned.Events > 0 {
+		fmt.Fprintf(said, "%s %s: %s\n", since(w.time()), p.worker, w.pruned(step.Pruned))
+	}
 	failed := ""
 	if err != nil {
 		failed = err.Error()
@@ -58,6 +62,10 @@ func (w *World) lead(ctx context.Context, p *process, said *strings.Builder) err
 		fmt.Fprintf(said, "%s %s: %s\n", since(w.time()), p.worker, failed)
 	}
 	p.failed = failed
+	if p.leads.Retention > 0 { // what it leaves may be gone before anybody looks
+		_, err := w.follow(ctx)
+		return err
+	}
 	return nil
 }
 

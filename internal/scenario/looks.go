@@ -23,6 +23,8 @@ var looks = map[string]look{
 	"waiting":   lookWaiting,
 	"lease":     lookLease,
 	"verify":    lookVerify,
+	"contents":  lookContents,
+	"beginning": lookBeginning,
 	"expect":    lookExpect,
 	"silence":   lookSilence,
 	"kill":      lookKill,
@@ -30,6 +32,8 @@ var looks = map[string]look{
 	"set-clock": lookSetClock,
 	"blind":     lookBlind,
 	"sighted":   lookSighted,
+
+	"checkpoint": lookCheckpoint,
 }
 
 // lookAgain sends the last calls once more. One that was committed has the same receipt and no second effect, even when its rule has

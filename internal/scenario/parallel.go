@@ -28,6 +28,14 @@ func (w *World) parallel(ctx context.Context, l *line, input string) error {
 			tasks = append(tasks, func() error { return s.run(ctx, report) })
 			continue
 		}
+		if l.verb == "prune" {
+			p, err := w.pruner(l)
+			if err != nil {
+				return err
+			}
+			tasks = append(tasks, func() error { _, err := p.Run(ctx); return err })
+			continue
+		}
 		s, err := w.step(ctx, l, "")
 		if err != nil {
 			return err

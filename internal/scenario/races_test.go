@@ -154,3 +154,30 @@ func TestB11AReturningWorkerKeepsWhatItHolds(t *testing.T) {
 		s.do("expect", "swept requeued 1", "swept dead 1", "holder m2 bob", "worker bob live", "keeper boat bob", "worker ann lost", "state m1 queued")
 	})
 }
+
+// Two prunes in small pages, claims, acks, enqueues, sessions and a sweep, all at the same time: whatever comes first, nothing that is open is
+// forgotten, and nothing is told that is not so any more. The laws of the harness, verify and the check of the rows see to that.
+func TestPrunesAmongEverythingElse(t *testing.T) {
+	stages(t, func(t *testing.T, s stage) {
+		s.do("topic mail limit=6")
+		s.do("lock boat permits=4")
+		for _, name := range []string{"ann", "bob"} {
+			s.do("worker-start " + name + " interval=15s fence=90s")
+		}
+		for round := range 10 {
+			s.do("enqueue mail n=6 lock=boat payload=p max-attempts=1")
+			s.do("claim ann mail=3")
+			s.do("advance 10m")
+			s.do("parallel",
+				"prune older=5m events=3 rows=2 by=ann", "prune older=5m events=7 rows=3 by=bob",
+				fmt.Sprintf("complete m%d", 6*round+1), fmt.Sprintf("fail m%d error=boom", 6*round+2), fmt.Sprintf("cancel m%d", 6*round+4),
+				"claim bob mail=3", "enqueue post n=2", "acquire ann car", "sweep bob term=1", fmt.Sprintf("erase m%d", 6*max(0, round-1)+1),
+			)
+			s.do("parallel", "unlock ann car", "prune older=1m events=5 rows=2 by=ann", "claim ann mail=2", "pause post", "resume post")
+			s.do("prune older=5m events=20 rows=9 by=ann")
+			if err := s.w.Check(t.Context()); err != nil {
+				t.Fatalf("round %d: %v", round+1, err)
+			}
+		}
+	})
+}

@@ -15,6 +15,7 @@ import (
 type ending struct {
 	hold
 	command fsm.MessageCommand
+	result  *store.Payload // of a handler that gave something back; nil of others
 }
 
 // prepareSettle brings the results of several handlers, one per line.
@@ -63,7 +64,11 @@ func (w *World) settlement(l *line, items []*line) (*step, error) {
 	if !held {
 		known = w.known(results)
 	}
-	call, refusals := calls.Settle(o, c, known)
+	payloads := make([]*store.Payload, len(results))
+	for i, r := range results {
+		payloads[i] = r.result
+	}
+	call, refusals := calls.Settle(o, c, known, payloads...)
 	return &step{call: call, notes: refused(refusals)}, err
 }
 
@@ -93,6 +98,7 @@ func (w *World) known(results []ending) []store.Row {
 func (w *World) items(l *line) ([]ending, error) {
 	var list []ending
 	token := l.number("token", 0)
+	given := resultOf(l)
 	end, err := result(l)
 	if err != nil {
 		return nil, err
@@ -106,9 +112,22 @@ func (w *World) items(l *line) ([]ending, error) {
 		if token == 0 {
 			claimed = max(w.laws.claimOf(id).token, 1) // nobody's, where it never was claimed
 		}
-		list = append(list, ending{hold{id, claimed}, end(claimed)})
+		e := ending{hold: hold{id, claimed}, command: end(claimed)}
+		if c, completes := e.command.(fsm.CompleteMessage); completes && given != nil {
+			c.Result = events.Facts{Size: len(given.Bytes), Commitment: events.Commitment(given.Salt, given.Bytes)}
+			e.command, e.result = c, given
+		}
+		list = append(list, e)
 	}
 	return list, nil
+}
+
+// resultOf takes what a handler gave back; nil where it gave nothing.
+func resultOf(l *line) *store.Payload {
+	if text := l.text("result"); text != "" {
+		return &store.Payload{Bytes: []byte(text)} // without a salt, as payloads
+	}
+	return nil
 }
 
 // result is how a handler's claim ends, but for its token.

@@ -23,6 +23,8 @@ func running(verb string) run {
 	switch verb {
 	case "sweep":
 		return runSweep
+	case "prune":
+		return runPrune
 	case "advance":
 		return runAdvance
 	case "lead":

@@ -331,7 +331,7 @@ func (w *World) follow(ctx context.Context) ([]events.Recorded, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read: %w", err)
 		}
-		w.head = w.engine.After(r)
+		w.head, w.laws.at = w.engine.After(r), r.Position
 		r.Position = int64(len(w.log) + 1)
 		w.names.meet(r)
 		w.log = append(w.log, r)

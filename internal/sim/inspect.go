@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/projections"
 	"github.com/foundling-go/foundling/projections/replay"
+	"github.com/foundling-go/foundling/projections/runner"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -81,7 +83,7 @@ func (s *simulation) inspect(ctx context.Context) error {
 	if err := s.stopAll(); err != nil {
 		return err
 	}
-	return errors.Join(s.once(), s.rows(ctx), s.verify(ctx))
+	return errors.Join(s.once(), s.rows(ctx), s.verify(ctx), s.totals(ctx))
 }
 
 // sweepTwice is law 8: a second sweep changes nothing.
@@ -191,8 +193,41 @@ func (s *simulation) verify(ctx context.Context) error {
 	for _, text := range report.Unchecked {
 		errs = append(errs, fmt.Errorf("verify: unchecked: %s", text))
 	}
-	if report.Events != len(s.log) {
-		errs = append(errs, fmt.Errorf("verify: %d events are in the log, %d were seen", report.Events, len(s.log)))
+	if report.Events+int(report.Through) != len(s.log) {
+		errs = append(errs, fmt.Errorf("verify: %d events went and %d are in the log, %d were seen", report.Through, report.Events, len(s.log)))
+	}
+	return errors.Join(errs...)
+}
+
+// totals holds what was counted against what was seen: each event once, whoever was killed, and whatever retention took.
+func (s *simulation) totals(ctx context.Context) error {
+	empty := func() projections.Durable { return new(projections.Totals) }
+	r, err := runner.New(s.engine, runner.Options{}, empty)
+	if err == nil {
+		err = r.CatchUp(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("totals: %w", err)
+	}
+	read, err := runner.Read(ctx, s.engine, empty, 0)
+	if err != nil {
+		return fmt.Errorf("totals: %w", err)
+	}
+	counted, ok := read.What.(*projections.Totals)
+	if !ok || read.Since.Position != 0 {
+		return fmt.Errorf("totals: they count since position %d", read.Since.Position)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for typ, states := range counted.Counts().Transitions {
+		n := 0
+		for _, m := range states {
+			n += m
+		}
+		if n != s.met[typ] {
+			errs = append(errs, fmt.Errorf("totals: %d times %s was counted, and seen %d times", n, typ, s.met[typ]))
+		}
 	}
 	return errors.Join(errs...)
 }

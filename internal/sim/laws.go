@@ -42,6 +42,7 @@ type topic struct {
 // lock is as much of a lock as the laws speak of.
 type lock struct {
 	version int
+	at      int64 // the position of its newest event
 	permits int
 	out     map[events.Token]*permit
 	newest  events.Token            // of all its permits
@@ -95,8 +96,21 @@ func (l *laws) event(r events.Recorded) error {
 		}
 	case events.KindWorker:
 		l.workers[r.Entity.ID] = r.To
+	case events.KindLog:
+		if e, ok := r.Event.(*events.LogPruned); ok {
+			l.pruned(e)
+		}
 	}
 	return nil
+}
+
+// pruned takes in that the beginning of the log went: a free lock of which nothing is left begins anew.
+func (l *laws) pruned(e *events.LogPruned) {
+	for _, k := range l.locks {
+		if k.at <= e.Through {
+			k.version = 0
+		}
+	}
 }
 
 func (l *laws) messageEvent(r events.Recorded) error {
@@ -141,6 +155,10 @@ func (l *laws) messageEvent(r events.Recorded) error {
 		}
 	case *events.MessageRedriven:
 		m.due = r.At()
+	case *events.MessageSnapshotted:
+		if r.From != r.To {
+			return errors.New("law 1: a snapshot moves nothing")
+		}
 	default:
 		return l.ends(m, r)
 	}
@@ -238,6 +256,7 @@ func (k *lock) event(r events.Recorded) error {
 	if r.Version == 0 {
 		return nil
 	}
+	k.at = r.Position
 	if k.version++; r.Version != k.version {
 		return fmt.Errorf("law 1: version %d follows %d", r.Version, k.version-1)
 	}

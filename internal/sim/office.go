@@ -80,6 +80,10 @@ func (o *office) submit(t task) {
 				o.sim.mu.Unlock()
 				return
 			}
+			if errors.Is(err, &foundling.Refusal{Reason: events.ReasonPruned}) {
+				o.sim.count("office: enqueue refused: pruned")
+				return // it took so long that the id tells nobody any more whether it was there
+			}
 			if errors.Is(err, store.ErrUnknown) {
 				o.sim.count("office: enqueue unknown")
 				if opts.ID == (foundling.ID{}) {

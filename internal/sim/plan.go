@@ -91,6 +91,7 @@ func (p *plan) drawWorker(d draw, base time.Duration) foundling.WorkerOptions {
 		OrphanCount: pick(d, foundling.CountClaims, foundling.CountOrphanings), WorkerTTL: pick(d, 24*time.Hour, 2*base, 4*base),
 		Sweeps: pick(d, foundling.SweepsOn, foundling.SweepsOn, foundling.SweepsOn, foundling.SweepsOn, foundling.SweepsOff),
 	}
+	o.Retention = pick(d, 0, base, 2*base, 4*base)
 	if d(5) == 4 { // one of those whose settings are slower than the others'
 		o.HeartbeatInterval, o.ReclaimAfter = 2*o.HeartbeatInterval, 2*o.ReclaimAfter
 	}
@@ -197,9 +198,9 @@ func (p plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, unit %s, faults for %s, proof of death %t\n", p.Seed, p.Unit, p.Length, p.Proof)
 	for i, o := range p.Processes {
-		fmt.Fprintf(&b, "process %d: start=%s concurrency=%d heartbeat=%s after=%s fence=%s interval=%s grace=%s limit=%d count=%s ttl=%s drain=%s settle=%s sweeps=%t\n",
+		fmt.Fprintf(&b, "process %d: start=%s concurrency=%d heartbeat=%s after=%s fence=%s interval=%s grace=%s limit=%d count=%s ttl=%s drain=%s settle=%s sweeps=%t retention=%s\n",
 			i+1, p.Starts[i], o.Concurrency, o.HeartbeatInterval, o.ReclaimAfter, o.FenceAfter, o.ReclaimInterval, o.ClaimGrace, o.OrphanMaxAttempts,
-			o.OrphanCount, o.WorkerTTL, o.DrainTimeout, o.SettleTimeout, o.Sweeps == foundling.SweepsOn)
+			o.OrphanCount, o.WorkerTTL, o.DrainTimeout, o.SettleTimeout, o.Sweeps == foundling.SweepsOn, o.Retention)
 	}
 	for i, o := range p.Topics {
 		fmt.Fprintf(&b, "%s: limit=%d attempts=%d timeout=%s orphan-attempts=%d fence=%d\n", topicName(i), o.Limit, o.MaxAttempts, o.Timeout, o.OrphanMaxAttempts, o.Fence)

@@ -295,6 +295,11 @@ func (p *port) Read(ctx context.Context, after store.Cursor, f store.Filter) ite
 // After implements store.Store.
 func (p *port) After(r events.Recorded) store.Cursor { return p.behind.After(r) }
 
+// Contents implements store.Store.
+func (p *port) Contents(ctx context.Context, message events.ID) (store.Contents, error) {
+	return hop(ctx, p, func(ctx context.Context) (store.Contents, error) { return p.behind.Contents(ctx, message) })
+}
+
 // Head implements store.Store.
 func (p *port) Head(ctx context.Context) (store.Cursor, error) { return hop(ctx, p, p.behind.Head) }
 

@@ -52,6 +52,37 @@ func (p *port) Lease(ctx context.Context, name string, turn func(store.Lease, ti
 	return hop(ctx, p, func(ctx context.Context) (store.Lease, error) { return leaser.Lease(ctx, name, turn) })
 }
 
+// First implements store.Pruner.
+func (p *port) First(ctx context.Context) (store.Cursor, error) {
+	pruner, _ := store.As[store.Pruner](p.behind)
+	return hop(ctx, p, pruner.First)
+}
+
+// Save implements store.Shelf.
+func (p *port) Save(ctx context.Context, c store.Checkpoint) (store.Checkpoint, error) {
+	shelf, _ := store.As[store.Shelf](p.behind)
+	return hop(ctx, p, func(ctx context.Context) (store.Checkpoint, error) { return shelf.Save(ctx, c) })
+}
+
+// Checkpoints implements store.Shelf.
+func (p *port) Checkpoints(ctx context.Context, f store.CheckpointFilter) ([]store.Checkpoint, error) {
+	shelf, _ := store.As[store.Shelf](p.behind)
+	return hop(ctx, p, func(ctx context.Context) ([]store.Checkpoint, error) { return shelf.Checkpoints(ctx, f) })
+}
+
+// View implements store.Shelf.
+func (p *port) View(ctx context.Context, k store.CheckpointKey) (store.Checkpoint, error) {
+	shelf, _ := store.As[store.Shelf](p.behind)
+	return hop(ctx, p, func(ctx context.Context) (store.Checkpoint, error) { return shelf.View(ctx, k) })
+}
+
+// Drop implements store.Shelf.
+func (p *port) Drop(ctx context.Context, keys ...store.CheckpointKey) error {
+	shelf, _ := store.As[store.Shelf](p.behind)
+	_, err := hop(ctx, p, func(ctx context.Context) (struct{}, error) { return struct{}{}, shelf.Drop(ctx, keys...) })
+	return err
+}
+
 // provingPort is the store of a process on a machine whose kernel proves deaths.
 type provingPort struct{ *port }
 

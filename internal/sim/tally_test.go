@@ -49,6 +49,7 @@ var often = []string{
 	"topic.configured", "topic.counted", "clock.stepped",
 	"worker.started", "worker.stopped", "worker.lost: silent", "worker.lost: process_gone", "worker.returned", "worker.gap", "worker.purged",
 	"leader.elected", "leader.resigned", "leader.lost",
+	"log.pruned", "message.snapshotted", "topic.snapshotted", "worker.snapshotted", "leader.snapshotted", "clock.snapshotted", "lock.snapshotted",
 	"sweep.finished", "sweep.finished: spared", "sweep.refused: liveness_unproven", "sweep.refused: clock_stepped",
 }
 
@@ -56,5 +57,5 @@ var often = []string{
 var seldom = []string{
 	"message.requeued: unclaimed", "message.counted",
 	"sweep.refused: liveness_unreadable", "sweep.refused: liveness_empty", "sweep.refused: caller_missing",
-	"store: decide answered into an outage", "store: decide delivered late", "office: enqueue unknown", "office: cancel refused: wrong_state",
+	"store: decide answered into an outage", "store: decide delivered late", "office: enqueue unknown", "office: enqueue refused: pruned", "office: cancel refused: wrong_state",
 }

@@ -22,8 +22,9 @@ var ours = map[string][]string{
 	"projections/findings": {"events", "fsm", "projections"},
 	"projections/metrics":  {"events", "store", "projections", "projections/findings"},
 	"projections/replay":   {"events", "fsm", "store", "projections", "internal/calls"},
+	"projections/runner":   {"events", "store", "projections"},
 	"reaper":               {"fsm", "store", "events", "internal/calls"},
-	".":                    {"events", "fsm", "store", "projections", "reaper", "internal/calls", "internal/mint"},
+	".":                    {"events", "fsm", "store", "projections", "projections/runner", "reaper", "internal/calls", "internal/mint"},
 	"foundlingtest":        {".", "store/memory"},
 	"cmd/…":                {"…"},
 	"examples/…":           {".", "foundlingtest", "events", "store/memory", "store/sqlite", "store/postgres"}, // what users may

@@ -45,6 +45,7 @@ func Rules() []Rule {
 		{Name: "package name", Go: checkPackageName, Way: "name it for what it provides"},
 		{Name: "doc comment", Go: checkDocComment, Way: "start the comment with the name; give units and errors"},
 		{Name: "package comment", All: checkPackageComment, Way: `one file opens with "// Package NAME …" (a command: what it does)`},
+		{Name: "examples", All: checkExamples, Way: "write an Example that says what it prints"},
 		{Name: "left open", Text: checkLeftOpen, Way: "do it, or file an issue and leave the comment out"},
 		{Name: "machine path", Text: checkMachinePath, Way: "use a path below the repository, t.TempDir or a made-up one"},
 	}
@@ -113,7 +114,7 @@ func (f File) functions() (fns []*ast.FuncDecl) {
 }
 
 // escort matches the parameters every function may have beside its own: a context, or a test's handle.
-var escort = regexp.MustCompile(`^(context\.Context|\*(testing|rapid)\.[A-Z]\w*|testing\.TB|rapid\.TB)$`)
+var escort = regexp.MustCompile(`^(context\.Context|\*(testing|rapid)\.[A-Z]\w*|testing\.TB|rapid\.TB|TB)$`)
 
 func checkParameters(f File) (hits []Hit) {
 	const limit = 4

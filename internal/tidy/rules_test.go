@@ -97,9 +97,10 @@ var cases = []struct {
 	}, []string{"a.go:2"}},
 
 	{"parameters", map[string]string{
-		"a.go":     "package foundling\nfunc f(a, b, c int, d, e string) {}\ntype I interface {\n m(int, int, int, int, int) }",
-		"b.go":     "package foundling\nvar f = func(a, b, c, d, e int) {}",
-		"right.go": "package foundling\nfunc (r *T) f(ctx context.Context, a, b, c, d int) (e, f int) {}\nfunc g(t *testing.T, a, b, c, d int) {}",
+		"a.go": "package foundling\nfunc f(a, b, c int, d, e string) {}\ntype I interface {\n m(int, int, int, int, int) }",
+		"b.go": "package foundling\nvar f = func(a, b, c, d, e int) {}",
+		"right.go": "package foundling\nfunc (r *T) f(ctx context.Context, a, b, c, d int) (e, f int) {}\nfunc g(t *testing.T, a, b, c, d int) {}\n" +
+			"func h(t TB, a, b, c, d int) {}",
 	}, []string{"a.go:2", "a.go:4", "b.go:2"}},
 
 	{"init", map[string]string{
@@ -145,6 +146,17 @@ var cases = []struct {
 		"cmd/foundling/right.go": "// Command foundling is right.\npackage main",
 		"cmd/other/a.go":         "package main",
 	}, []string{"cmd/other/a.go:1", "store/a.go:1"}},
+
+	{"examples", map[string]string{
+		"a.go": "package foundling\nfunc F() {}\nfunc (t *T[K]) M() {}\ntype T[K any] int\nconst C = 1\nvar (\n ErrX, errY = 1, 2\n)\nfunc G() {}",
+		"a_test.go": "package foundling_test\nfunc Example() { foundling.F(); other.C; T.M() // Output: x\n}\n" +
+			"func ExampleG() {\n// it says nothing\n}\nfunc helper() { foundling.ErrX }",
+		"foundlingtest/right.go": "package foundlingtest\nfunc F() {}\nfunc (t *T[K]) M() {}\ntype T[K any] int\nconst C = 1\nvar ErrX = 2\n" +
+			"func (t) N() {}",
+		"foundlingtest/right_test.go": "package foundlingtest_test\nfunc ExampleF() {\n foundlingtest.C\n// Output: 1\n}\n" +
+			"func ExampleT_M() {\n foundlingtest.ErrX\n// Output:\n}\nfunc ExampleT_suffix() {\n// Unordered output: 1\n}",
+		"store/right.go": "package store\nfunc F() {}",
+	}, []string{"a.go:2", "a.go:3", "a.go:4", "a.go:5", "a.go:7", "a.go:9"}},
 
 	{"left open", map[string]string{
 		"a.go":     "package foundling\n// TO" + "DO: later\n// FIX" + "ME\n// X" + "XX",

@@ -1,8 +1,3 @@
-// Package findings says what is wrong, by which evidence: one list that status, alerts and diagnose all render, so that they cannot
-// disagree.
-//
-// [List] is a pure function of projections and of [Facts], which its caller has asked of the store: the time, the newest heartbeats,
-// and who is proven to be gone. It reads no clock and asks nobody.
 package findings
 
 import (
@@ -215,9 +210,9 @@ func (l *look) message(id events.ID) string { return l.Names.Entity(events.Messa
 func (l *look) command(words string) string {
 	switch {
 	case l.Batch != "":
-		return "foundling " + words + " --batch " + shellWord(l.Batch)
+		return "foundling " + words + " --batch " + ShellWord(l.Batch)
 	case l.Store != "":
-		return "foundling " + words + " --store " + shellWord(l.Store)
+		return "foundling " + words + " --store " + ShellWord(l.Store)
 	}
 	return "foundling " + words
 }

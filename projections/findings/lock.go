@@ -44,7 +44,7 @@ func (l *look) holderGone(k projections.Lock, lost []projections.Permit) Finding
 	found := Finding{
 		Code: LockHolderGone, Severity: Critical, Subject: subject, Since: lost[0].At,
 		Text: fmt.Sprintf("%s is held by %s, which is gone", l.Names.Entity(subject), l.worker(lost[0].Worker)),
-		Next: []string{l.giveBack(), l.command("release-lock " + shellWord(k.Name) + ` --reason "its holder is gone"`)},
+		Next: []string{l.giveBack(), l.command("release-lock " + ShellWord(k.Name) + ` --reason "its holder is gone"`)},
 	}
 	if k.Permits > 1 || len(lost) > 1 {
 		found.Text = fmt.Sprintf("%s: %d of %s held by workers that are gone", l.Names.Entity(subject), len(lost), count(k.Permits, "permit"))
@@ -69,7 +69,7 @@ func (l *look) holderGone(k projections.Lock, lost []projections.Permit) Finding
 
 // release is the command that takes one permit from its holder.
 func (l *look) release(p projections.Permit, reason string) string {
-	return l.command(fmt.Sprintf(`release-lock %s --token %d --reason "%s"`, shellWord(p.Lock), p.Token, reason))
+	return l.command(fmt.Sprintf(`release-lock %s --token %d --reason "%s"`, ShellWord(p.Lock), p.Token, reason))
 }
 
 // running is the finding about a handler whose claim was ended from outside, and that has not ended: its worker would have said so.
@@ -80,16 +80,24 @@ func (l *look) running(p projections.Permit) Finding {
 		Text: fmt.Sprintf("the handler of %s has not ended %s after its claim was, and keeps %s",
 			l.Names.Entity(subject), Span(l.age(p.Ended.At)), l.lock(p.Lock)),
 		Evidence: []string{
-			fmt.Sprintf("its claim was ended by %s %s", p.Ended.Type, l.ago(p.Ended.At)) +
-				said(projections.Notice{Mark: p.Ended.Mark, By: p.Ended.By, Detail: p.Ended.Detail}),
+			l.claimEnd(p.Ended),
 			fmt.Sprintf("%s, %s: %s", l.permit(p), l.worker(p.Worker), l.judge(p.Worker).why),
 		},
-		Next: []string{l.command("locks " + shellWord(p.Lock)), l.release(p, "its handler has ended")},
+		Next: []string{l.command("locks " + ShellWord(p.Lock)), l.release(p, "its handler has ended")},
 	}
 	if k, known := l.Locks.Lock(p.Lock); known {
 		found.Evidence = append(found.Evidence, l.waiters(k)...)
 	}
 	return found
+}
+
+// claimEnd says how a claim was ended.
+func (l *look) claimEnd(e projections.ClaimEnd) string {
+	if e.Type == 0 {
+		return "its claim was ended, and the log has let go of how" + at(e.Mark)
+	}
+	return fmt.Sprintf("its claim was ended by %s %s", e.Type, l.ago(e.At)) +
+		said(projections.Notice{Mark: e.Mark, By: e.By, Detail: e.Detail})
 }
 
 // idle is the finding about a lock that has a free permit while of some topic all who wait are blocked: nobody will tell them.
@@ -108,7 +116,7 @@ func (l *look) idle(k projections.Lock) []Finding {
 		Code: LockIdle, Severity: Critical, Subject: events.LockEntity(k.Name), Since: first.Since.At, Positions: []int64{first.Since.Position},
 		Text:     fmt.Sprintf("%s is free, and who waits for it was not told: a fault of Foundling", l.lock(k.Name)),
 		Evidence: append([]string{fmt.Sprintf("%d of %s out", len(k.Out), count(k.Permits, "permit"))}, l.waiters(k)...),
-		Next:     []string{l.command("verify"), l.command("locks " + shellWord(k.Name)), l.trace(first.Longest)},
+		Next:     []string{l.command("verify"), l.command("locks " + ShellWord(k.Name)), l.trace(first.Longest)},
 	}}
 }
 

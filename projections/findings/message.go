@@ -36,10 +36,14 @@ func (l *look) deadLetters() []Finding {
 func (l *look) deadLetter(d projections.DeadLetter) Finding {
 	subject := events.MessageEntity(d.Message)
 	text := fmt.Sprintf("%s was dead-lettered after %s (%s)", l.Names.Entity(subject), count(d.Attempts, "attempt"), d.Reason)
+	evidence := fmt.Sprintf("dead-lettered %s on %s%s", l.ago(d.At), l.Names.Entity(events.TopicEntity(d.Topic)), at(d.Mark))
+	if d.Reason == "" {
+		text = fmt.Sprintf("%s was dead-lettered after %s, and the log has let go of why", l.Names.Entity(subject), count(d.Attempts, "attempt"))
+		evidence = fmt.Sprintf("dead-lettered more than %s on %s%s", l.ago(d.At), l.Names.Entity(events.TopicEntity(d.Topic)), at(d.Mark))
+	}
 	if d.Error != "" {
 		text += ": " + events.Printable(d.Error, longest)
 	}
-	evidence := fmt.Sprintf("dead-lettered %s on %s%s", l.ago(d.At), l.Names.Entity(events.TopicEntity(d.Topic)), at(d.Mark))
 	return Finding{
 		Code: MessageDeadLettered, Severity: Warning, Subject: subject, Since: d.At, Positions: []int64{d.Position},
 		Text: text, Evidence: []string{evidence},
@@ -117,7 +121,7 @@ func (l *look) refused(sender events.ID, refused []projections.Refusal) Finding 
 		found.Evidence = append(found.Evidence, fmt.Sprintf("%s, %s %s%s", l.late(r), r.Reason, l.ago(r.At), at(r.Mark)))
 	}
 	if last := refused[len(refused)-1]; last.Lock != "" {
-		found.Next = []string{l.command("locks " + shellWord(last.Lock))}
+		found.Next = []string{l.command("locks " + ShellWord(last.Lock))}
 	} else {
 		found.Next = []string{l.trace(last.Message)}
 	}

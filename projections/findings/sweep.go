@@ -94,8 +94,11 @@ func (l *look) stepped() []Finding {
 	}
 	for _, s := range steps[max(0, len(steps)-shown):] {
 		found.Positions = append(found.Positions, s.Position)
-		found.Evidence = append(found.Evidence, fmt.Sprintf("from %s to %s, seen by %s%s",
-			l.Names.Time(s.FromAt), l.Names.Time(s.ToAt), l.worker(s.Worker), at(s.Mark)))
+		seen := ""
+		if s.Worker != (events.ID{}) {
+			seen = ", seen by " + l.worker(s.Worker)
+		}
+		found.Evidence = append(found.Evidence, fmt.Sprintf("from %s to %s%s%s", l.Names.Time(s.FromAt), l.Names.Time(s.ToAt), seen, at(s.Mark)))
 	}
 	found.Evidence = append(found.Evidence, "while a step is younger than orphan_reclaim_after, silence is not taken for death")
 	return []Finding{found}

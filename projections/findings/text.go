@@ -63,21 +63,31 @@ func Span(d time.Duration) string {
 // longest is how many bytes of a stored text a finding shows.
 const longest = 200
 
-// shellWord is s as one word of a POSIX shell. What a shell cannot be given on one line is left out; names and addresses have none of it.
-func shellWord(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !strconv.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
+// ShellWord is s as one word for a shell, in a command that is printed to be used. What cannot be printed is written as $'…', which
+// all shells in use read but the plainest.
+func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r)
 	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+	switch {
+	case s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0:
 		return s
+	case utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) < 0:
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	var b strings.Builder
+	for i := range len(s) { // byte for byte, so that what is not UTF-8 survives
+		switch c := s[i]; {
+		case c == '\\' || c == '\'':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&b, `\x%02x`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "$'" + b.String() + "'"
 }
 
 // count is a number with its noun.

@@ -61,7 +61,7 @@ func (l *look) atLimit(t projections.Topic) []Finding {
 	case l.age(quiet.At) >= LongClaim:
 		found.Severity = Warning
 		found.Text = fmt.Sprintf("%s, and no claim has ended for %s", head, Span(l.age(quiet.At)))
-		found.Next = append(found.Next, l.command("topics "+shellWord(t.Name)), l.requeue(claims[:1], `--force --reason "it does not end"`))
+		found.Next = append(found.Next, l.command("topics "+ShellWord(t.Name)), l.requeue(claims[:1], `--force --reason "it does not end"`))
 	default:
 		return nil
 	}
@@ -125,7 +125,7 @@ func (l *look) counting(t projections.Topic) Finding {
 func (l *look) differs(t projections.Topic) []Finding {
 	subject := events.TopicEntity(t.Name)
 	found := Finding{Code: LimitDiffers, Severity: Warning, Subject: subject, Since: t.Set.At}
-	found.Next = []string{l.command("topics " + shellWord(t.Name))}
+	found.Next = []string{l.command("topics " + ShellWord(t.Name))}
 	workers := 0
 	for _, w := range l.fleet {
 		limit, declared := limitOf(w, t.Name)

@@ -34,6 +34,8 @@ func (l *look) judge(id events.ID) verdict {
 	switch {
 	case l.gone[id]:
 		return verdict{gone, fmt.Sprintf("its process %shas ended: the kernel let go of its lock", place(w)), last}
+	case w.State == events.Lost && w.Evidence.Reason == "": // the log has let go of why
+		return verdict{gone, "it was found gone " + l.ago(w.Lost.At) + at(w.Lost), w.Lost.At}
 	case w.State == events.Lost:
 		return verdict{gone, fmt.Sprintf("it was found gone (%s)%s", w.Evidence.Reason, at(w.Lost)), w.Lost.At}
 	case w.State == events.Stopped:
@@ -152,7 +154,7 @@ func (l *look) estate(w projections.Worker) []int64 {
 // giveBack is the command that gives back what the dead hold.
 func (l *look) giveBack() string {
 	if l.Batch != "" {
-		return "foundling run --resume " + shellWord(l.Batch)
+		return "foundling run --resume " + ShellWord(l.Batch)
 	}
 	return l.command("sweep --dry-run")
 }

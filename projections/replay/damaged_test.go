@@ -25,10 +25,13 @@ type damaged struct {
 
 // Read implements store.Store over the altered log.
 func (d damaged) Read(ctx context.Context, after store.Cursor, f store.Filter) iter.Seq2[events.Recorded, error] {
-	_, digits, _ := strings.Cut(string(after), "@")
-	position, _ := strconv.ParseInt(digits, 10, 64)
 	return func(yield func(events.Recorded, error) bool) {
-		list, err := collect(d.Store.Read(ctx, "", store.Filter{}))
+		first, err := store.Oldest(ctx, d.Store)
+		if err != nil {
+			yield(events.Recorded{}, err)
+			return
+		}
+		list, err := collect(d.Store.Read(ctx, first, store.Filter{}))
 		if err != nil {
 			yield(events.Recorded{}, err)
 			return
@@ -37,7 +40,7 @@ func (d damaged) Read(ctx context.Context, after store.Cursor, f store.Filter) i
 			list = d.log(list)
 		}
 		for _, r := range list {
-			if r.Position <= position || f.Entity != (events.Entity{}) && r.Entity != f.Entity {
+			if r.Position <= position(after) || f.Entity != (events.Entity{}) && r.Entity != f.Entity {
 				continue
 			}
 			if f.Limit--; !yield(r, nil) || f.Limit == 0 {
@@ -46,6 +49,16 @@ func (d damaged) Read(ctx context.Context, after store.Cursor, f store.Filter) i
 		}
 	}
 }
+
+// position is that of the last event that a cursor has passed.
+func position(after store.Cursor) int64 {
+	_, digits, _ := strings.Cut(string(after), "@")
+	position, _ := strconv.ParseInt(digits, 10, 64)
+	return position
+}
+
+// First implements store.Pruner.
+func (d damaged) First(ctx context.Context) (store.Cursor, error) { return store.Oldest(ctx, d.Store) }
 
 // Rows implements store.Store over the altered rows.
 func (d damaged) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Row, error] {

@@ -17,6 +17,10 @@ func (v *verifier) law(r events.Recorded, h *held, after fsm.Value) string {
 		return v.lockLaw(r, h, after.(*fsm.Lock))
 	case *fsm.Leader:
 		return leaderLaw(r, before)
+	case *fsm.Log:
+		if e, ok := r.Event.(*events.LogPruned); ok {
+			return v.prunedLaw(r, e)
+		}
 	}
 	return ""
 }
@@ -29,6 +33,8 @@ func (v *verifier) messageLaw(r events.Recorded, m, after *fsm.Message) string {
 			return wrong
 		}
 		return v.took(r, e, after)
+	case *events.MessageSnapshotted:
+		return ""
 	case *events.MessageBlocked, *events.MessageUnblocked, *events.MessageDiscarded:
 		return v.waiting(r, m)
 	case *events.MessageCounted:
@@ -61,6 +67,8 @@ func leaderLaw(r events.Recorded, l *fsm.Leader) string {
 	var worker events.ID
 	var term int
 	switch e := r.Event.(type) {
+	case *events.LeaderSnapshotted:
+		return ""
 	case *events.LeaderElected:
 		if e.Term <= l.Term {
 			return fmt.Sprintf("its term is %d, an earlier one was %d", e.Term, l.Term)
@@ -77,8 +85,9 @@ func leaderLaw(r events.Recorded, l *fsm.Leader) string {
 	return ""
 }
 
-// refused checks a refusal, which moves nothing (law 5): it says what state it met. A lock may rest, anything else has ended or never was.
-func (v *verifier) refused(r events.Recorded, known *held) {
+// still checks an event that moves nothing (law 5): it says what state it met. A lock may rest, anything else has ended or never was. Of what ended
+// before the log begins nobody can say whether it was.
+func (v *verifier) still(r events.Recorded, known *held) {
 	h := v.held[r.Entity]
 	version, state := known.value.At()
 	unknown := version == 0
@@ -86,9 +95,14 @@ func (v *verifier) refused(r events.Recorded, known *held) {
 		state = r.To
 		unknown = r.To == events.Absent || open(&fsm.Message{State: r.To}) || !v.ended.maybe(r.Entity)
 	}
+	over := r.To == events.Completed || r.To == events.Cancelled || r.To == events.Discarded
+	_, erased := r.Event.(*events.MessageErased)
 	switch {
 	case r.From != r.To || r.To != state && !unknown:
 		v.fault(r, "%s from %s to %s is recorded, it was %s", r.Event.Type(), r.From, r.To, state)
+	case erased && !over:
+		v.fault(r, "%s is recorded of what was %s", r.Event.Type(), r.To)
+	case unknown && v.first != "" && (v.blind(r) || over || r.Entity.Kind.Rests() && r.To == events.Free):
 	case unknown:
 		v.fault(r, "%s is recorded of what was %s, and the log does not know it", r.Event.Type(), r.To)
 	}
@@ -107,7 +121,7 @@ func (v *verifier) claim(r events.Recorded, e *events.MessageClaimed, m *fsm.Mes
 		return fmt.Sprintf("its token is %d, want its version %d", e.Token, r.Version)
 	case e.Attempt != m.Attempts:
 		return fmt.Sprintf("attempt %d is recorded, it is the message's claim number %d", e.Attempt, m.Attempts)
-	case v.allDoubtful || v.doubtful[m.Topic]:
+	case v.allDoubtful || v.doubtful[m.Topic] || v.blind(r):
 		return ""
 	}
 	var topic fsm.Topic

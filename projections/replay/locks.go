@@ -20,6 +20,8 @@ type out struct {
 // lockLaw says what is wrong with an event of a lock that the table allows (law 7).
 func (v *verifier) lockLaw(r events.Recorded, h *held, after *fsm.Lock) string {
 	switch e := r.Event.(type) {
+	case *events.LockSnapshotted:
+		return v.lockTold(e, h, after)
 	case *events.LockAcquired:
 		return v.acquired(e, h, after)
 	case *events.LockOrphaned:
@@ -29,6 +31,40 @@ func (v *verifier) lockLaw(r events.Recorded, h *held, after *fsm.Lock) string {
 		return v.back(r, end, after)
 	}
 	return ""
+}
+
+// lockTold checks the permits that a snapshot tells of: those that are out, where all of them are known.
+func (v *verifier) lockTold(e *events.LockSnapshotted, h *held, after *fsm.Lock) string {
+	if len(e.Out) != after.Held {
+		return fmt.Sprintf("it tells %d permits, %d are out", len(e.Out), after.Held)
+	}
+	last := events.Token(0)
+	version, _ := h.value.At()
+	known := v.out(after.Name)
+	for _, told := range e.Out {
+		p := known[told.Token]
+		delete(known, told.Token)
+		switch {
+		case told.Token <= last:
+			return fmt.Sprintf("it tells permit %d behind permit %d", told.Token, last)
+		case p == nil && version > 0:
+			return fmt.Sprintf("it tells permit %d, which is not out", told.Token)
+		case p != nil && p.Permit != toldPermit(after.Name, told):
+			return fmt.Sprintf("it tells permit %d as that of worker %s for message %s, it was taken otherwise", told.Token, told.Worker, told.Message)
+		}
+		last = told.Token
+	}
+	for token := range known {
+		return fmt.Sprintf("it does not tell permit %d, which is out", token)
+	}
+	return ""
+}
+
+// toldPermit is a permit that a snapshot tells of.
+func toldPermit(lock string, p events.PermitOut) store.Permit {
+	return store.Permit{
+		PermitKey: store.PermitKey{Lock: lock, Token: p.Token}, Worker: p.Worker, Message: p.Message, AcquiredAt: p.AcquiredAt, ExpiresAt: p.ExpiresAt,
+	}
 }
 
 func (v *verifier) acquired(e *events.LockAcquired, h *held, after *fsm.Lock) string {
@@ -92,12 +128,22 @@ func (v *verifier) orphaned(e *events.LockOrphaned, after *fsm.Lock) string {
 // keepPermit follows the permits that are out.
 func (v *verifier) keepPermit(r events.Recorded, h *held) {
 	switch e := r.Event.(type) {
+	case *events.LockSnapshotted:
+		for _, told := range e.Out {
+			p := toldPermit(r.Entity.Name, told)
+			if h.token = max(h.token, told.Token); v.permits[p.PermitKey] == nil {
+				v.permits[p.PermitKey] = &out{Permit: p}
+			}
+		}
 	case *events.LockAcquired:
 		p := permitOf(r, e)
 		h.token = e.Token
 		v.permits[p.PermitKey] = &out{Permit: p, commit: r.Commit.ID}
 	case *events.LockOrphaned:
-		v.permits[store.PermitKey{Lock: r.Entity.Name, Token: e.Token}].orphaned = true
+		// that of a headless lock may not be known
+		if p := v.permits[store.PermitKey{Lock: r.Entity.Name, Token: e.Token}]; p != nil {
+			p.orphaned = true
+		}
 	}
 	if end, ends := events.EndOf(r.Event); ends {
 		delete(v.permits, store.PermitKey{Lock: r.Entity.Name, Token: end.Token})
@@ -151,7 +197,7 @@ func (v *verifier) waiting(r events.Recorded, m *fsm.Message) string {
 		return fmt.Sprintf("lock %q is recorded, the message's is %q", name, m.Lock)
 	case takes && waits != (r.Event.Type() == events.TypeMessageBlocked):
 		return fmt.Sprintf("it was claimed %d times, and its policy is %s", m.Attempts, m.OnLocked)
-	case v.broken[events.LockEntity(name)]:
+	case v.broken[events.LockEntity(name)] || v.blind(r):
 		return ""
 	case takes && free > 0:
 		return fmt.Sprintf("lock %q has a free permit", name)

@@ -27,6 +27,9 @@ func (v *verifier) event(ctx context.Context, r events.Recorded) error {
 		v.breaks(r, nil, fmt.Sprintf("%s: %v", r.Entity, err))
 		return nil
 	}
+	if done, err := v.beheaded(ctx, r); done || err != nil {
+		return err
+	}
 	h, err := v.known(ctx, r.Entity, r.Position)
 	if err != nil {
 		return err
@@ -37,14 +40,14 @@ func (v *verifier) event(ctx context.Context, r events.Recorded) error {
 		return nil
 	}
 	if !r.Event.Type().Moves() {
-		v.refused(r, h)
+		v.still(r, h)
 		return nil
 	}
 	if version, _ := h.value.At(); version == 0 {
-		if again, err := v.again(ctx, r); err != nil {
+		if wrong, err := v.start(ctx, r); err != nil {
 			return err
-		} else if again {
-			v.breaks(r, h.value, fmt.Sprintf("%s: it begins again after it has ended", r.Event.Type()))
+		} else if wrong != "" {
+			v.breaks(r, h.value, fmt.Sprintf("%s: %s", r.Event.Type(), wrong))
 			return nil
 		}
 		v.report.Entities++
@@ -61,8 +64,29 @@ func (v *verifier) event(ctx context.Context, r events.Recorded) error {
 	return nil
 }
 
+// start says what is wrong with an entity that begins with an event.
+func (v *verifier) start(ctx context.Context, r events.Recorded) (wrong string, err error) {
+	if _, told := v.without[r.Entity]; told {
+		delete(v.without, r.Entity)
+		return "", nil
+	}
+	if r.Version > 1 && r.Position > v.toldAt {
+		return fmt.Sprintf("version %d is the first that is kept, and nothing has gone that it may have followed", r.Version), nil
+	}
+	if r.Entity.Kind.Rests() {
+		return "", nil // it was looked for when it was woken
+	}
+	if again, err := v.again(ctx, r); err != nil || again {
+		return "it begins again after it has ended", err
+	}
+	return "", nil
+}
+
 // place checks the event's position.
 func (v *verifier) place(r events.Recorded) {
+	if v.oldest == 0 {
+		v.oldest = r.Position
+	}
 	if r.Position <= v.last {
 		v.fault(r, "its position does not rise: the last one was %d", v.last)
 	}
@@ -100,6 +124,13 @@ func (v *verifier) known(ctx context.Context, entity events.Entity, before int64
 	if h := v.held[entity]; h != nil {
 		return h, nil
 	}
+	if entity.Kind == events.KindLog {
+		return v.log, nil
+	}
+	if _, headless := v.without[entity]; headless { // it tells its state
+		value, err := fsm.NewValue(entity)
+		return &held{value: value}, err
+	}
 	if entity.Kind.Rests() {
 		return v.wake(ctx, entity, before)
 	}
@@ -116,7 +147,7 @@ func (v *verifier) swept(ctx context.Context, entity events.Entity, before int64
 	if err != nil {
 		return nil, err
 	}
-	for r, err := range v.store.Read(ctx, "", store.Filter{Entity: entity, Limit: 1}) {
+	for r, err := range v.store.Read(ctx, v.first, store.Filter{Entity: entity, Limit: 1}) {
 		if err != nil && !v.damage(err) {
 			return nil, err
 		}
@@ -132,7 +163,7 @@ func (v *verifier) again(ctx context.Context, r events.Recorded) (bool, error) {
 	if !v.ended.maybe(r.Entity) {
 		return false, nil
 	}
-	for first, err := range v.store.Read(ctx, "", store.Filter{Entity: r.Entity, Limit: 1}) {
+	for first, err := range v.store.Read(ctx, v.first, store.Filter{Entity: r.Entity, Limit: 1}) {
 		if err != nil && !v.damage(err) {
 			return false, err
 		}
@@ -153,6 +184,11 @@ func (v *verifier) keep(r events.Recorded, h *held, after fsm.Value) {
 		}
 	case *fsm.Lock:
 		v.keepPermit(r, h)
+	case *fsm.Log:
+		if r.Position == v.toldAt {
+			v.settleHeads()
+		}
+		return
 	}
 	if open(after) {
 		v.held[r.Entity] = h
@@ -161,7 +197,7 @@ func (v *verifier) keep(r events.Recorded, h *held, after fsm.Value) {
 	delete(v.held, r.Entity)
 	v.ended.add(r.Entity)
 	if r.Entity.Kind.Rests() {
-		v.resting.put(r.Entity, r.Version, h.token)
+		v.resting.put(r.Entity, rest{version: r.Version, token: h.token, position: r.Position})
 	}
 }
 
@@ -201,24 +237,30 @@ func (v *verifier) fault(r events.Recorded, format string, args ...any) {
 // of a message's topic.
 func (v *verifier) breaks(r events.Recorded, known fsm.Value, detail string) {
 	v.fault(r, "%s", detail)
-	v.broken[r.Entity] = true
-	if h := v.held[r.Entity]; h != nil {
+	topic := ""
+	if m, ok := known.(*fsm.Message); ok {
+		topic = m.Topic
+	}
+	if e, ok := r.Event.(*events.MessageEnqueued); ok {
+		topic = e.Topic
+	}
+	v.disbelieve(r.Entity, topic)
+}
+
+// disbelieve believes nothing more of an entity; of a message the topic is given where it is known.
+func (v *verifier) disbelieve(entity events.Entity, topic string) {
+	v.broken[entity] = true
+	if h := v.held[entity]; h != nil {
 		v.letGo(h.value)
 	}
-	delete(v.held, r.Entity)
-	switch r.Entity.Kind {
+	delete(v.held, entity)
+	delete(v.without, entity)
+	switch entity.Kind {
 	case events.KindTopic:
-		v.doubtful[r.Entity.Name] = true
+		v.doubtful[entity.Name] = true
 	case events.KindLock:
-		v.distrust(r.Entity)
+		v.distrust(entity)
 	case events.KindMessage:
-		topic := ""
-		if m, ok := known.(*fsm.Message); ok {
-			topic = m.Topic
-		}
-		if e, ok := r.Event.(*events.MessageEnqueued); ok {
-			topic = e.Topic
-		}
 		v.doubtful[topic] = true
 		v.allDoubtful = v.allDoubtful || topic == ""
 	}

@@ -37,6 +37,40 @@ func TestVerifierHoldsOnlyWhatIsOpen(t *testing.T) {
 	}
 }
 
+// Of what ends without having told its state nothing is held either.
+func TestVerifierForgetsWhatHasNoBeginning(t *testing.T) {
+	h := history.New(func(n int) int { return min(1, n-1) }) // so that time passes
+	worker := events.ID{15: 9}
+	ids, err := h.Enqueue("mail", 300, fsm.EnqueueMessage{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range ids {
+		if _, err := h.Claim(worker, "mail", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Busy(1); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if err := h.Settle(worker, fsm.Settlement{ID: id, Command: fsm.CompleteMessage{Token: 2}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Prune(400, ""); err != nil { // the enqueueings, and some of the claims
+		t.Fatal(err)
+	}
+	v := newVerifier(h.Store, Options{})
+	if err := v.verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !v.report.Clean() || v.report.Through < 300 || v.report.Entities < 300 || len(v.held) > 3 || len(v.without) != 0 {
+		t.Errorf("after %d entities through %d %d are held and %d are headless: %v",
+			v.report.Entities, v.report.Through, len(v.held), len(v.without), v.report.Violations)
+	}
+}
+
 // A lock for every customer, each free again: none of them is held.
 func TestVerifierForgetsFreeLocks(t *testing.T) {
 	h := history.New(func(int) int { return 0 })
@@ -115,15 +149,15 @@ func TestRestingKeepsWhoIsUsed(t *testing.T) {
 	r := newResting(1)
 	hot := events.LockEntity("hot")
 	for n := range 100 {
-		r.put(hot, n+1, events.Token(n))
+		r.put(hot, rest{version: n + 1, token: events.Token(n)})
 		for i := range restWays - 1 {
-			r.put(events.LockEntity(fmt.Sprintf("cold-%d-%d", n, i)), 1, 1)
+			r.put(events.LockEntity(fmt.Sprintf("cold-%d-%d", n, i)), rest{version: 1, token: 1})
 		}
 		if got, ok := r.get(hot); !ok || got.version != n+1 || got.token != events.Token(n) {
 			t.Fatalf("after %d uses the place is %+v, %t", n+1, got, ok)
 		}
 	}
-	r.put(events.LockEntity("one too many"), 1, 1)
+	r.put(events.LockEntity("one too many"), rest{version: 1, token: 1})
 	if got, ok := r.get(hot); ok {
 		t.Errorf("it is still known: %+v", got)
 	}

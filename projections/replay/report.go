@@ -34,12 +34,16 @@ type Report struct {
 	Rows       int          // compared with the log
 	Permits    int          // compared with the log
 	Head       store.Cursor // the log was checked at least up to here
+	Through    int64        // what is up to this position had been let go, so that nothing is said of it: see [PrunedOutOfReach]; 0 is nothing
 	Violations []Violation  // in the order in which they were found; empty is clean, for what was checked
 	Unchecked  []string     // what could not be checked, and why; empty where all of it was
 }
 
 // OutOfReach is what no verification checks, since no store can list it, in words to show beside a report.
 const OutOfReach = "the store's own tables of taken keys, of commit ids, of heartbeats, of leases and of places in the queue, and payloads of messages that have ended"
+
+// PrunedOutOfReach is what no verification checks of a log of which the beginning was let go, in words to show beside a report.
+const PrunedOutOfReach = "what was let go; and of what had begun there, until it told its state once more, everything but that its versions and states follow each other: limits, permits, keys and who waits"
 
 // Clean reports whether nothing was found.
 func (r Report) Clean() bool { return len(r.Violations) == 0 }

@@ -19,31 +19,32 @@ type resting struct {
 
 // rest is where one rests. Two names of one hash do not happen: 64 bits under a random seed.
 type rest struct {
-	hash    uint64
-	version int
-	token   events.Token // the newest of its permits
+	hash     uint64
+	version  int
+	token    events.Token // the newest of its permits
+	position int64        // of its newest event
 }
 
 const (
-	restSets = 1 << 14 // 3 MiB: the last 131072 locks
+	restSets = 1 << 14 // 4 MiB: the last 131072 locks
 	restWays = 8
 )
 
 func newResting(sets int) resting { return resting{maphash.MakeSeed(), make([][restWays]rest, sets)} }
 
 // put remembers one in the first place of its set; whoever was in the last place is forgotten.
-func (r resting) put(entity events.Entity, version int, token events.Token) {
-	hash := maphash.Comparable(r.seed, entity)
-	set := &r.sets[hash%uint64(len(r.sets))]
+func (r resting) put(entity events.Entity, place rest) {
+	place.hash = maphash.Comparable(r.seed, entity)
+	set := &r.sets[place.hash%uint64(len(r.sets))]
 	at := restWays - 1
 	for i := range set {
-		if set[i].hash == hash {
+		if set[i].hash == place.hash {
 			at = i
 			break
 		}
 	}
 	copy(set[1:at+1], set[:at])
-	set[0] = rest{hash, version, token}
+	set[0] = place
 }
 
 func (r resting) get(entity events.Entity) (rest, bool) {
@@ -56,18 +57,22 @@ func (r resting) get(entity events.Entity) (rest, bool) {
 	return rest{}, false
 }
 
-// wake gives an entity that may rest the state that its events before a position have left it in.
+// wake gives an entity that may rest the state that its events before a position have left it in. One whose newest event was let go is one that never
+// was.
 func (v *verifier) wake(ctx context.Context, entity events.Entity, before int64) (*held, error) {
 	lock := &fsm.Lock{Name: entity.Name}
 	h := &held{value: lock}
 	if place, ok := v.resting.get(entity); ok {
+		if place.position <= v.log.value.(*fsm.Log).Through {
+			return h, nil
+		}
 		lock.Version, lock.State, h.token = place.version, events.Free, place.token
 		return h, nil
 	}
 	if !v.ended.maybe(entity) {
 		return h, nil
 	}
-	for r, err := range v.store.Read(ctx, "", store.Filter{Entity: entity}) {
+	for r, err := range v.store.Read(ctx, v.first, store.Filter{Entity: entity}) {
 		if err != nil {
 			return nil, err
 		}

@@ -107,7 +107,7 @@ func (v *verifier) settle(ctx context.Context, row store.Row) error {
 		return nil
 	}
 	if version == 0 { // it has ended, or the log does not know it
-		list = v.store.Read(ctx, "", store.Filter{Entity: row.Entity})
+		list = v.store.Read(ctx, v.first, store.Filter{Entity: row.Entity})
 	}
 	for r, err := range list {
 		if err == nil && r.Version > row.Version {

@@ -17,6 +17,9 @@ const looks = 10
 // told is after how many events progress is told.
 const told = 1000
 
+// attempts is how often Verify reads a log that is pruned meanwhile.
+const attempts = 3
+
 // Verify checks that the log obeys the laws and that it equals the stored state, on a store that may be at work meanwhile.
 //
 // Of the log: positions rise, commits are whole, every entity's versions follow each other by transitions of its table, what has ended
@@ -33,7 +36,11 @@ const told = 1000
 // permit by its lock's events since. Who waits for what is judged by the log alone. The running counts have no version: they are compared
 // while nothing moves, else the report says that they were not.
 //
-// It keeps the open entities and permits in memory, and 7 MiB for those that have ended and for free locks, and holds nothing in the
+// A log of which the beginning was let go begins with what is told once more of what was open there: from then on all of this is checked of it, and
+// before that what can be; see PrunedOutOfReach. What is told of an entity that is known must be so, and everything that is kept must have been told
+// by the newest log.pruned. Where the log is pruned while it is read, what seems wrong is looked at again.
+//
+// It keeps the open entities and permits in memory, and 8 MiB for those that have ended and for free locks, and holds nothing in the
 // store. What it can never check is OutOfReach. That an event is missing which was alone in its commit and left nothing but itself (a
 // refusal, a sweep) only the engine can notice, by a gap in its positions.
 //
@@ -43,13 +50,38 @@ func Verify(ctx context.Context, s store.Store, o Options) (Report, error) {
 	if err := o.validate(); err != nil {
 		return Report{}, fmt.Errorf("verify: %w", err)
 	}
-	v := newVerifier(s, o)
-	if err := v.verify(ctx); v.damage(err) {
-		v.stop("everything behind the damage: the rest of the log, and rows")
-	} else if err != nil {
-		return v.report, fmt.Errorf("verify: %w", err)
+	for try := 1; ; try++ {
+		v := newVerifier(s, o)
+		err := v.verify(ctx)
+		if v.damage(err) {
+			v.stop("everything behind the damage: the rest of the log, and rows")
+			err = nil
+		}
+		moved, lost := v.overtaken(ctx, err)
+		switch {
+		case moved && try < attempts:
+			continue
+		case moved:
+			v.report.Unchecked = append(v.report.Unchecked,
+				fmt.Sprintf("what the log had lost by then: it was pruned during each of %d readings, and a violation may come from that", attempts))
+		}
+		if err = errors.Join(err, lost); err != nil {
+			return v.report, fmt.Errorf("verify: %w", err)
+		}
+		return v.report, nil
 	}
-	return v.report, nil
+}
+
+// overtaken reports whether the log was pruned while it was read, so that what was found may come from that.
+func (v *verifier) overtaken(ctx context.Context, err error) (bool, error) {
+	if errors.Is(err, store.ErrPruned) {
+		return true, nil
+	}
+	if err != nil || v.report.Clean() {
+		return false, nil
+	}
+	first, err := store.Oldest(ctx, v.store)
+	return first != v.first, err
 }
 
 // verifier is one verification on its way.
@@ -58,6 +90,7 @@ type verifier struct {
 	options Options
 	report  Report
 	over    bool // nothing more is to be checked
+	beginning
 
 	last        int64 // the position of the last event that was checked
 	seen        int64 // up to where earlier rounds have read the log
@@ -93,7 +126,7 @@ func newVerifier(s store.Store, o Options) *verifier {
 		o.Violations = defaultViolations
 	}
 	return &verifier{
-		store: s, options: o, seen: math.MinInt64,
+		store: s, options: o, beginning: newBeginning(), seen: math.MinInt64,
 		held: map[events.Entity]*held{}, ended: newEnded(), resting: newResting(restSets), permits: map[store.PermitKey]*out{},
 		counted: map[string]int{}, keys: map[store.Key]events.ID{}, commits: map[store.CommitID]partial{},
 		broken: map[events.Entity]bool{}, doubtful: map[string]bool{},
@@ -101,6 +134,9 @@ func newVerifier(s store.Store, o Options) *verifier {
 }
 
 func (v *verifier) verify(ctx context.Context) error {
+	if err := v.locate(ctx); err != nil {
+		return err
+	}
 	if err := v.follow(ctx); err != nil || v.over {
 		return err
 	}

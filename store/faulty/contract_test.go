@@ -18,7 +18,8 @@ import (
 // contract is the suite for the memory store behind faults, as wrap puts them there.
 func contract(wrap func(store.Store) store.Store) storetest.Suite {
 	return storetest.Suite{
-		Open: func(*testing.T) store.Store { return wrap(memory.New(memory.Options{})) },
+		Light: true,
+		Open:  func(*testing.T) store.Store { return wrap(memory.New(memory.Options{})) },
 		OpenAt: func(_ *testing.T, clock func() time.Time) store.Store {
 			return wrap(memory.New(memory.Options{Clock: clock}))
 		},

@@ -1,7 +1,3 @@
-// Package faulty makes any store lose answers, fail, stall or vanish on purpose, by a plan that can be repeated.
-//
-// A test wraps the store of one process. With [At] and [StopAfter] it kills that process at its nth call of the store; the store behind
-// it goes on, for the process that comes next.
 package faulty
 
 import (
@@ -221,6 +217,11 @@ func (s *Store) Permits(ctx context.Context, f store.PermitFilter) iter.Seq2[sto
 	return each(s, Permits, s.inner.Permits(ctx, f))
 }
 
+// Contents implements store.Store.
+func (s *Store) Contents(ctx context.Context, message events.ID) (store.Contents, error) {
+	return do(s, Contents, func() (store.Contents, error) { return s.inner.Contents(ctx, message) })
+}
+
 // Now implements store.Store.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return do(s, Now, func() (time.Time, error) { return s.inner.Now(ctx) })
@@ -261,7 +262,13 @@ func face[T any](s *Store, op Op, call func(Fault) (T, error)) (T, error) {
 }
 
 // lasting tells the operations beside Decide that leave something behind, so that it matters when their answer is lost.
-func lasting(op Op) bool { return op == Outcome || op == Beat || op == Still || op == Lease }
+func lasting(op Op) bool {
+	switch op {
+	case Outcome, Beat, Still, Lease, Save, Drop:
+		return true
+	}
+	return false
+}
 
 // each is a call with many answers. It is counted when the caller begins to walk them.
 func each[T any](s *Store, op Op, all iter.Seq2[T, error]) iter.Seq2[T, error] {

@@ -181,6 +181,34 @@ func TestLostAnswerOfALease(t *testing.T) {
 	}
 }
 
+// Whoever lost the answer may have saved the checkpoint all the same: who saves it again is told that it has moved.
+func TestLostAnswerOfASave(t *testing.T) {
+	c := store.Checkpoint{CheckpointKey: store.CheckpointKey{Name: "totals", Version: 1, Sequence: 1}, View: []byte("view")}
+	for _, test := range []struct {
+		fault faulty.Fault
+		kept  int
+		again error
+	}{
+		{faulty.Fail, 0, nil}, {faulty.LostBefore, 0, nil}, {faulty.StopBefore, 0, faulty.ErrStopped},
+		{faulty.LostAfter, 1, store.ErrMoved}, {faulty.StopAfter, 1, faulty.ErrStopped},
+	} {
+		inner := memory.New(memory.Options{})
+		shelf, ok := store.As[store.Shelf](faulty.New(inner, faulty.At(1, test.fault)))
+		if !ok {
+			t.Fatal("the shelf is out of reach")
+		}
+		if _, err := shelf.Save(t.Context(), c); err == nil {
+			t.Errorf("%s: no error", test.fault)
+		}
+		if list, err := inner.Checkpoints(t.Context(), store.CheckpointFilter{}); err != nil || len(list) != test.kept {
+			t.Errorf("%s: kept %v, error %v, want %d", test.fault, list, err, test.kept)
+		}
+		if _, err := shelf.Save(t.Context(), c); !errors.Is(err, test.again) {
+			t.Errorf("%s: saved again: error %v, want %v", test.fault, err, test.again)
+		}
+	}
+}
+
 // A call that comes late finds its id given up. Where Outcome said that it was not committed, that stays so.
 func TestLateComesAfterItWasSettled(t *testing.T) {
 	inner := memory.New(memory.Options{})
@@ -255,6 +283,9 @@ func everyCall(t *testing.T, s store.Store) map[faulty.Op]error {
 	ctx, all := t.Context(), map[faulty.Op]error{}
 	heart, _ := store.As[store.Heart](s)
 	leaser, _ := store.As[store.Leaser](s)
+	pruner, _ := store.As[store.Pruner](s)
+	shelf, _ := store.As[store.Shelf](s)
+	key := store.CheckpointKey{Name: "totals", Version: 1, Sequence: 1}
 	w := uuid.New()
 	_, all[faulty.Decide] = s.Decide(ctx, putting("x"))
 	_, _, all[faulty.Outcome] = s.Outcome(ctx, putting("x").ID)
@@ -264,6 +295,12 @@ func everyCall(t *testing.T, s store.Store) map[faulty.Op]error {
 	_, all[faulty.Beats] = heart.Beats(ctx)
 	all[faulty.Still] = heart.Still(ctx, w)
 	_, all[faulty.Lease] = leaser.Lease(ctx, "beat", taking(w))
+	_, all[faulty.Contents] = s.Contents(ctx, w)
+	_, all[faulty.FirstKept] = pruner.First(ctx)
+	_, all[faulty.Save] = shelf.Save(ctx, store.Checkpoint{CheckpointKey: key})
+	_, all[faulty.Checkpoints] = shelf.Checkpoints(ctx, store.CheckpointFilter{})
+	_, all[faulty.View] = shelf.View(ctx, key)
+	all[faulty.Drop] = shelf.Drop(ctx, key)
 	for _, err := range s.Read(ctx, "", store.Filter{}) {
 		all[faulty.Read] = errors.Join(all[faulty.Read], err)
 	}
@@ -285,7 +322,7 @@ func taking(worker events.ID) func(store.Lease, time.Time) store.Lease {
 
 // Every call counts once, and each fault befalls what it says.
 func TestFaultsOfEveryOperation(t *testing.T) {
-	lasting := []faulty.Op{faulty.Decide, faulty.Outcome, faulty.Beat, faulty.Still, faulty.Lease}
+	lasting := []faulty.Op{faulty.Decide, faulty.Outcome, faulty.Beat, faulty.Still, faulty.Lease, faulty.Save, faulty.Drop}
 	pages := []faulty.Op{faulty.Read, faulty.Rows, faulty.Permits}
 	for fault, befalls := range map[faulty.Fault]func(faulty.Op) bool{
 		faulty.None:       func(faulty.Op) bool { return false },

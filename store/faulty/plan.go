@@ -18,6 +18,7 @@ const (
 	Head
 	Rows
 	Permits
+	Contents
 	Now
 	Beat
 	Beats
@@ -25,12 +26,18 @@ const (
 	Lease
 	Attest
 	Gone
+	FirstKept // Pruner.First: First is a plan
+	Save
+	Checkpoints
+	View
+	Drop
 	Hint
 )
 
 var opWords = [...]string{
-	Decide: "decide", Outcome: "outcome", Read: "read", Head: "head", Rows: "rows", Permits: "permits", Now: "now",
-	Beat: "beat", Beats: "beats", Still: "still", Lease: "lease", Attest: "attest", Gone: "gone", Hint: "hint",
+	Decide: "decide", Outcome: "outcome", Read: "read", Head: "head", Rows: "rows", Permits: "permits", Contents: "contents", Now: "now",
+	Beat: "beat", Beats: "beats", Still: "still", Lease: "lease", Attest: "attest", Gone: "gone",
+	FirstKept: "first", Save: "save", Checkpoints: "checkpoints", View: "view", Drop: "drop", Hint: "hint",
 }
 
 // String is the operation's word.
@@ -55,8 +62,8 @@ type Fault uint8
 const (
 	None       Fault = iota
 	Fail             // any call: an error, and nothing happened
-	LostBefore       // Decide: nothing was committed, and the caller cannot tell (store.ErrUnknown); Outcome, Beat, Still, Lease: as Fail
-	LostAfter        // Decide: it was committed, and the caller cannot tell; Outcome, Beat, Still, Lease: it was done, and the answer is an error
+	LostBefore       // Decide: nothing was committed, and the caller cannot tell (store.ErrUnknown); Outcome, Beat, Still, Lease, Save, Drop: as Fail
+	LostAfter        // Decide: it was committed, and the caller cannot tell; Outcome, Beat, Still, Lease, Save, Drop: it was done, and the answer is an error
 	Late             // Decide: as LostBefore, but each call reaches the store after all, once it was settled by Outcome
 	Twice            // Decide: every Fn runs twice, first over the view of an empty store; Lease: so does turn, first over a lease that nobody ever had; that result is thrown away
 	BreakOff         // Read, Rows, Permits: an error in mid-page, behind the first item

@@ -35,6 +35,12 @@ func (s *Store) link() store.Store {
 	if inner, ok := store.As[store.Leaser](s.inner); ok {
 		next = leaser{power{s, next}, inner}
 	}
+	if inner, ok := store.As[store.Pruner](s.inner); ok {
+		next = pruner{power{s, next}, inner}
+	}
+	if inner, ok := store.As[store.Shelf](s.inner); ok {
+		next = shelf{power{s, next}, inner}
+	}
 	return next
 }
 
@@ -168,4 +174,40 @@ func (l leaser) Lease(ctx context.Context, name string, turn func(store.Lease, t
 			return turn(lease, now)
 		})
 	})
+}
+
+type pruner struct {
+	power
+	inner store.Pruner
+}
+
+// First implements store.Pruner.
+func (p pruner) First(ctx context.Context) (store.Cursor, error) {
+	return do(p.Store, FirstKept, func() (store.Cursor, error) { return p.inner.First(ctx) })
+}
+
+type shelf struct {
+	power
+	inner store.Shelf
+}
+
+// Save implements store.Shelf.
+func (s shelf) Save(ctx context.Context, c store.Checkpoint) (store.Checkpoint, error) {
+	return do(s.Store, Save, func() (store.Checkpoint, error) { return s.inner.Save(ctx, c) })
+}
+
+// Checkpoints implements store.Shelf.
+func (s shelf) Checkpoints(ctx context.Context, f store.CheckpointFilter) ([]store.Checkpoint, error) {
+	return do(s.Store, Checkpoints, func() ([]store.Checkpoint, error) { return s.inner.Checkpoints(ctx, f) })
+}
+
+// View implements store.Shelf.
+func (s shelf) View(ctx context.Context, k store.CheckpointKey) (store.Checkpoint, error) {
+	return do(s.Store, View, func() (store.Checkpoint, error) { return s.inner.View(ctx, k) })
+}
+
+// Drop implements store.Shelf.
+func (s shelf) Drop(ctx context.Context, keys ...store.CheckpointKey) error {
+	_, err := do(s.Store, Drop, func() (struct{}, error) { return struct{}{}, s.inner.Drop(ctx, keys...) })
+	return err
 }

@@ -21,6 +21,7 @@ func TestContract(t *testing.T) {
 
 func TestContractInBatches(t *testing.T) {
 	storetest.Suite{
+		Light:  true,
 		Open:   func(t *testing.T) store.Store { return store.Batch(open(t)) },
 		OpenAt: func(t *testing.T, clock func() time.Time) store.Store { return store.Batch(openAt(t, clock)) },
 	}.Run(t)

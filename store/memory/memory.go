@@ -1,9 +1,9 @@
-// Package memory keeps a store in this process: for tests, and for work that may die with its process.
 package memory
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -27,12 +27,13 @@ type Store struct {
 
 	mu       sync.Mutex
 	closed   bool
-	log      []entry // log[i] has position i+1
+	log      []entry // log[i] has position through+i+1
 	streams  map[events.Entity][]int64
-	commits  map[store.CommitID]int64 // the position of a commit's first event; 0 was given up
+	commits  map[store.CommitID]int64 // the position of a commit's first event, up to through of one that was pruned; 0 was given up
 	rows     map[events.Entity]store.Row
-	payloads map[events.ID]store.Payload
-	keys     map[store.Key]store.KeyRow
+	placed   map[events.Entity]int64 // of messages that have a row: the position of the first event, whether it is kept or not
+	contents map[events.ID]store.Contents
+	keys     *keys
 	permits  *permits
 	beats    map[events.ID]store.Beat
 	leases   map[string]store.Lease
@@ -40,6 +41,9 @@ type Store struct {
 	queued   map[level]*btree.BTreeG[store.Row]           // due order
 	running  map[events.Entity]*btree.BTreeG[store.Row]   // by worker and by topic, in order of their claims
 	watchers map[*watcher]struct{}
+	shelf    map[shelf][]store.Checkpoint // by sequence
+
+	pruned
 }
 
 // entry is an event of the log with the stored form of its commit.
@@ -65,7 +69,8 @@ func New(o Options) *Store {
 	return &Store{
 		clock: o.Clock, id: o.ID,
 		streams: map[events.Entity][]int64{}, commits: map[store.CommitID]int64{},
-		rows: map[events.Entity]store.Row{}, payloads: map[events.ID]store.Payload{}, keys: map[store.Key]store.KeyRow{},
+		rows: map[events.Entity]store.Row{}, placed: map[events.Entity]int64{}, contents: map[events.ID]store.Contents{}, keys: newKeys(),
+		shelf: map[shelf][]store.Checkpoint{}, pruned: pruned{told: map[events.Entity]int64{}},
 		permits: newPermits(), beats: map[events.ID]store.Beat{}, leases: map[string]store.Lease{},
 		waits: map[string]map[wait]*btree.BTreeG[store.Row]{}, queued: map[level]*btree.BTreeG[store.Row]{},
 		running: map[events.Entity]*btree.BTreeG[store.Row]{}, watchers: map[*watcher]struct{}{},
@@ -128,7 +133,7 @@ func (s *Store) decide(call store.Call) store.Receipt {
 		return receipt
 	}
 	refused := store.Receipt{ID: call.ID}
-	if refused.Err = store.CheckID(call.ID, now); refused.Err != nil {
+	if refused.Err = s.checkID(call.ID, now); refused.Err != nil {
 		return refused
 	}
 	view, err := s.view(call.Need, now)
@@ -178,7 +183,7 @@ func (s *Store) version(entity events.Entity) int {
 	}
 	stream := s.streams[entity]
 	for i := len(stream) - 1; i >= 0; i-- {
-		if v := s.log[stream[i]-1].stored.Version; v > 0 {
+		if v := s.at(stream[i]).stored.Version; v > 0 {
 			return v
 		}
 	}
@@ -188,10 +193,13 @@ func (s *Store) version(entity events.Entity) int {
 // keep commits what a call decided.
 func (s *Store) keep(call store.Call, view store.View, changes store.Changes) store.Receipt {
 	recording := store.Record(call, changes, view.Now)
-	recording.Place(int64(len(s.log)) + 1)
+	recording.Place(s.head() + 1)
 	for _, stored := range recording.Stored {
 		s.log = append(s.log, entry{stored, &recording.Commit})
 		s.streams[stored.Entity] = append(s.streams[stored.Entity], stored.Position)
+		if stored.Type.Snapshots() {
+			s.told[stored.Entity] = stored.Position
+		}
 	}
 	s.commits[call.ID] = recording.Stored[0].Position
 	receipt := store.Receipt{ID: call.ID, Events: recording.Events}
@@ -210,12 +218,14 @@ func (s *Store) keep(call store.Call, view store.View, changes store.Changes) st
 	if changes.Wakes() {
 		s.hint()
 	}
-	for _, key := range changes.Keys {
-		if key.Row == (store.KeyRow{}) {
-			delete(s.keys, key.Key)
-		} else {
-			s.keys[key.Key] = key.Row
-		}
+	for _, change := range changes.Keys {
+		s.keys.change(change)
+	}
+	for _, erasure := range changes.Erase {
+		delete(s.contents, erasure.Message)
+	}
+	if changes.Prune > 0 {
+		s.prune(changes.Prune, view.Now)
 	}
 	for _, change := range changes.Rows {
 		if !change.Gone {
@@ -232,12 +242,14 @@ func (s *Store) put(change store.Change) {
 	if existed {
 		s.unindex(old)
 	}
-	if change.Payload != nil {
-		s.payloads[row.Entity.ID] = store.Payload{Salt: change.Payload.Salt, Bytes: bytes.Clone(change.Payload.Bytes)}
-	}
+	s.fill(change)
 	if change.Gone {
 		delete(s.rows, row.Entity)
+		delete(s.placed, row.Entity)
 		return
+	}
+	if !existed && row.Entity.Kind == events.KindMessage {
+		s.placed[row.Entity] = s.streams[row.Entity][0]
 	}
 	row.Running, row.Fields, row.Payload = old.Running, bytes.Clone(row.Fields), nil
 	s.rows[row.Entity] = row
@@ -246,17 +258,7 @@ func (s *Store) put(change store.Change) {
 
 // given is a kept row for a caller, who then owns it.
 func given(row store.Row) store.Row {
-	row.Fields = bytes.Clone(row.Fields)
-	if row.Payload != nil {
-		row.Payload.Bytes = bytes.Clone(row.Payload.Bytes)
-	}
-	return row
-}
-
-func (s *Store) withPayload(row store.Row) store.Row {
-	if payload, ok := s.payloads[row.Entity.ID]; ok && row.Entity.Kind == events.KindMessage {
-		row.Payload = &payload
-	}
+	row.Fields, row.Payload = bytes.Clone(row.Fields), own(row.Payload)
 	return row
 }
 
@@ -265,8 +267,10 @@ func (s *Store) receipt(id store.CommitID, first int64) (store.Receipt, error) {
 	if first == 0 {
 		return store.Receipt{ID: id}, fmt.Errorf("commit %s: %w", id, store.ErrVoid)
 	}
-	e := s.log[first-1]
-	list, err := s.decode(first, e.commit.Count)
+	if first <= s.through {
+		return store.Receipt{ID: id}, fmt.Errorf("commit %s: its events are kept no more: %w", id, store.ErrPruned)
+	}
+	list, err := s.decode(first, s.at(first).commit.Count)
 	return store.Receipt{ID: id, Events: list}, err
 }
 
@@ -279,11 +283,17 @@ func (s *Store) Outcome(ctx context.Context, id store.CommitID) (store.Receipt, 
 	first, used := s.commits[id]
 	if used && first > 0 {
 		receipt, err := s.receipt(id, first)
+		if errors.Is(err, store.ErrPruned) {
+			receipt.Err, err = err, nil
+		}
 		return receipt, err == nil, err
 	}
-	if err := store.CheckID(id, s.now()); err != nil {
+	if err := s.checkID(id, s.now()); err != nil {
 		return store.Receipt{ID: id}, false, err
 	}
-	s.commits[id] = 0
+	if !used {
+		s.commits[id] = 0
+		s.retired = append(s.retired, id)
+	}
 	return store.Receipt{ID: id}, false, nil
 }

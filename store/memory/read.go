@@ -13,13 +13,19 @@ import (
 // page is how many events or rows are copied at a time.
 const page = 256
 
+// head is the position of the newest event, kept or not.
+func (s *Store) head() int64 { return s.through + int64(len(s.log)) }
+
+// at is the event at a position that is kept.
+func (s *Store) at(position int64) *entry { return &s.log[position-s.through-1] }
+
 // Head implements store.Store.
 func (s *Store) Head(ctx context.Context) (store.Cursor, error) {
 	if err := s.enter(ctx); err != nil {
 		return "", fmt.Errorf("memory: head: %w", err)
 	}
 	defer s.mu.Unlock()
-	return store.CursorAt(s.id, int64(len(s.log))), nil
+	return store.CursorAt(s.id, s.head()), nil
 }
 
 // After implements store.Store.
@@ -28,13 +34,8 @@ func (s *Store) After(r events.Recorded) store.Cursor { return store.CursorAt(s.
 // Read implements store.Store.
 func (s *Store) Read(ctx context.Context, after store.Cursor, f store.Filter) iter.Seq2[events.Recorded, error] {
 	return func(yield func(events.Recorded, error) bool) {
-		position, err := after.Position(s.id)
-		if err != nil {
-			yield(events.Recorded{}, fmt.Errorf("memory: read: %w", err))
-			return
-		}
-		for given := 0; ; {
-			list, next, err := s.readPage(ctx, position, f)
+		for at, given := after, 0; ; {
+			list, next, err := s.readPage(ctx, at, f)
 			if err != nil {
 				yield(events.Recorded{}, fmt.Errorf("memory: read: %w", err))
 				return
@@ -44,35 +45,42 @@ func (s *Store) Read(ctx context.Context, after store.Cursor, f store.Filter) it
 					return
 				}
 			}
-			if next == position {
+			if next == at {
 				return
 			}
-			position = next
+			at = next
 		}
 	}
 }
 
-// readPage is the events of the next commits that pass the filter, and the position up to which it looked.
-func (s *Store) readPage(ctx context.Context, after int64, f store.Filter) ([]events.Recorded, int64, error) {
+// readPage is the events of the next commits that pass the filter, and the cursor up to which it looked.
+func (s *Store) readPage(ctx context.Context, after store.Cursor, f store.Filter) ([]events.Recorded, store.Cursor, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, after, err
 	}
 	defer s.mu.Unlock()
+	begin, err := after.Within(s.id, s.head())
+	if err != nil {
+		return nil, after, err
+	}
+	if begin < s.through {
+		return nil, after, &store.PrunedError{Asked: after, First: store.CursorAt(s.id, s.through)}
+	}
 	if f.Entity != (events.Entity{}) {
 		list, err := s.history(f.Entity)
-		list = slices.DeleteFunc(list, func(r events.Recorded) bool { return r.Position <= after || !passes(f, r) })
+		list = slices.DeleteFunc(list, func(r events.Recorded) bool { return r.Position <= begin || !passes(f, r) })
 		return list, after, err
 	}
 	var list []events.Recorded
-	position := after
-	for position < int64(len(s.log)) && position-after < page {
+	position := begin
+	for position < s.head() && position-begin < page {
 		first := position + 1
-		for first > 1 && s.log[first-2].commit == s.log[position].commit {
+		for first > s.through+1 && s.at(first-1).commit == s.at(position+1).commit {
 			first-- // a cursor may stand within a commit
 		}
-		commit, err := s.decode(first, s.log[first-1].commit.Count)
+		commit, err := s.decode(first, s.at(first).commit.Count)
 		if err != nil {
-			return list, position, err
+			return list, after, err
 		}
 		for _, r := range commit {
 			if r.Position > position && passes(f, r) {
@@ -81,7 +89,10 @@ func (s *Store) readPage(ctx context.Context, after int64, f store.Filter) ([]ev
 		}
 		position = first + int64(len(commit)) - 1
 	}
-	return list, position, nil
+	if position > begin {
+		after = store.CursorAt(s.id, position)
+	}
+	return list, after, nil
 }
 
 func passes(f store.Filter, r events.Recorded) bool {
@@ -92,9 +103,9 @@ func passes(f store.Filter, r events.Recorded) bool {
 func (s *Store) decode(first int64, count int) ([]events.Recorded, error) {
 	stored := make([]events.Stored, count)
 	for i := range stored {
-		stored[i] = s.log[first-1+int64(i)].stored
+		stored[i] = s.at(first + int64(i)).stored
 	}
-	return events.DecodeCommit(*s.log[first-1].commit, stored)
+	return events.DecodeCommit(*s.at(first).commit, stored)
 }
 
 // history is all events of one entity.
@@ -106,7 +117,7 @@ func (s *Store) history(entity events.Entity) ([]events.Recorded, error) {
 func (s *Store) decodeEach(positions []int64) ([]events.Recorded, error) {
 	list := make([]events.Recorded, 0, len(positions))
 	for _, position := range positions {
-		e := s.log[position-1]
+		e := s.at(position)
 		commit, err := e.commit.Header()
 		if err != nil {
 			return nil, err
@@ -118,79 +129,4 @@ func (s *Store) decodeEach(positions []int64) ([]events.Recorded, error) {
 		list = append(list, r)
 	}
 	return list, nil
-}
-
-// Rows implements store.Store.
-func (s *Store) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Row, error] {
-	return func(yield func(store.Row, error) bool) {
-		entities, err := s.entities(ctx, f)
-		if err != nil {
-			yield(store.Row{}, fmt.Errorf("memory: rows: %w", err))
-			return
-		}
-		for chunk := range slices.Chunk(entities, page) {
-			rows, err := s.rowsOf(ctx, chunk, f)
-			if err != nil {
-				yield(store.Row{}, fmt.Errorf("memory: rows: %w", err))
-				return
-			}
-			for _, row := range rows {
-				if !yield(row, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// entities is who has a row that passes the filter now, in order.
-func (s *Store) entities(ctx context.Context, f store.RowFilter) ([]events.Entity, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	if len(f.Entities) > 0 {
-		return slices.Compact(slices.SortedFunc(slices.Values(f.Entities), events.Entity.Compare)), nil
-	}
-	var list []events.Entity
-	switch {
-	case f.Select != store.All:
-		list = s.selected(f)
-	case f.Worker != (events.ID{}):
-		for _, row := range take(s.running[events.WorkerEntity(f.Worker)], len(s.rows), nil) {
-			list = append(list, row.Entity)
-		}
-	default:
-		for entity, row := range s.rows {
-			if wanted(f, row) {
-				list = append(list, entity)
-			}
-		}
-	}
-	slices.SortFunc(list, events.Entity.Compare)
-	return list, nil
-}
-
-func (s *Store) rowsOf(ctx context.Context, entities []events.Entity, f store.RowFilter) ([]store.Row, error) {
-	if err := s.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var rows []store.Row
-	for _, entity := range entities {
-		row, ok := s.rows[entity]
-		if !ok || !wanted(f, row) {
-			continue
-		}
-		if f.Payloads {
-			row = s.withPayload(row)
-		}
-		rows = append(rows, given(row))
-	}
-	return rows, nil
-}
-
-func wanted(f store.RowFilter, row store.Row) bool {
-	return (f.Kind == events.KindNone || row.Entity.Kind == f.Kind) && (f.Topic == "" || row.Topic == f.Topic) &&
-		(f.Worker == events.ID{} || row.Worker == f.Worker)
 }

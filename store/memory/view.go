@@ -14,7 +14,7 @@ func (s *Store) view(need store.Need, now time.Time) (store.View, error) {
 		Now: now, Rows: map[events.Entity]store.Row{}, History: map[events.Entity][]events.Recorded{},
 		Claimable: map[string][]store.Row{}, Claims: map[events.ID][]store.Row{}, Uncounted: map[string][]store.Row{},
 		Keys: map[store.Key]store.KeyRow{}, Waiting: map[string][]store.Row{}, Beats: map[events.ID]store.Beat{},
-		Fence: events.Token(len(s.log) + 1), // each permit is an event at least
+		Fence: events.Token(s.head() + 1), // each permit is an event at least
 	}
 	for _, entity := range need.Held {
 		if err := s.hold(&view, entity); err != nil {
@@ -49,11 +49,11 @@ func (s *Store) view(need store.Need, now time.Time) (store.View, error) {
 		return view, err
 	}
 	for _, key := range need.Keys {
-		if row, ok := s.keys[key]; ok {
+		if row, ok := s.keys.rows[key]; ok {
 			view.Keys[key] = row
 		}
 	}
-	return view, nil
+	return view, s.holdPruning(&view, need.Prune)
 }
 
 func (s *Store) hold(view *store.View, entity events.Entity) error {
@@ -78,7 +78,7 @@ func (s *Store) hold(view *store.View, entity events.Entity) error {
 func (s *Store) newest(entity events.Entity) ([]events.Recorded, error) {
 	stream := s.streams[entity]
 	for i := len(stream) - 1; i >= 0; i-- {
-		if s.log[stream[i]-1].stored.Version > 0 {
+		if s.at(stream[i]).stored.Version > 0 {
 			return s.decodeEach(stream[i : i+1])
 		}
 	}
@@ -205,7 +205,7 @@ func (s *Store) byPlace(a, b store.Row) bool {
 }
 
 // place is the position of a message's first event.
-func (s *Store) place(row store.Row) int64 { return s.streams[row.Entity][0] }
+func (s *Store) place(row store.Row) int64 { return s.placed[row.Entity] }
 
 func byClaim(a, b store.Row) bool {
 	if c := a.ClaimedAt.Compare(b.ClaimedAt); c != 0 {

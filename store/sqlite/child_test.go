@@ -21,6 +21,7 @@ const (
 	roleAttest = "attest" // PATH ID: attests, starts a child of its own, says so, and waits for its input to end
 	roleIdle   = "idle"   // waits for its input to end
 	roleWrite  = "write"  // PATH TOPIC DURATION: enqueues flat out, and says what it counted
+	rolePrune  = "prune"  // PATH TOPIC: lets messages live and prunes what is a moment old, and says each time that it will, until it is killed
 	roleLock   = "lock"   // PATH: claims and settles messages with locks flat out, and says each time that it has, until it is killed
 )
 
@@ -49,6 +50,9 @@ func playRole(role string, args []string) error {
 		return attestAndWait(s, args[1])
 	case roleLock:
 		return lockOn(s)
+	case rolePrune:
+		fmt.Println("ready")
+		return pruneOn(s, args[1], func() bool { fmt.Println("prunes"); return true })
 	}
 	length, err := time.ParseDuration(args[2])
 	if err != nil {

@@ -49,17 +49,17 @@ func openReaders(path string) (*sql.DB, error) {
 
 // writer is the one connection that writes, with its prepared statements. It takes no context: what has begun is not cancelled.
 type writer struct {
-	db     *sql.DB
-	conn   *sql.Conn
-	stmts  map[string]*sql.Stmt
-	texts  map[bulkSize]string
-	pruned int // ids written since the last look for old ones; at first, those of processes that ended before their look
+	db    *sql.DB
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+	texts map[bulkSize]string
+	added int // ids written since the last look for old ones; at first, those of processes that ended before their look
 }
 
 func newWriter(path string, sync Synchronous) (*writer, error) {
 	db, err := connect(path, 1, "synchronous("+sync.String()+")",
 		fmt.Sprintf("cache_size(-%d)", cacheKiB), fmt.Sprintf("journal_size_limit(%d)", walBytes))
-	return &writer{db: db, texts: map[bulkSize]string{}, pruned: pruneAtFirst / 2}, err
+	return &writer{db: db, texts: map[bulkSize]string{}, added: dropAtFirst / 2}, err
 }
 
 // ready makes sure that there is a connection.

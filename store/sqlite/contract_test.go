@@ -37,5 +37,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestContractInBatches(t *testing.T) {
-	suite(store.Batch).Run(t)
+	s := suite(store.Batch)
+	s.Light = true
+	s.Run(t)
 }

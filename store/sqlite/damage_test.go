@@ -282,9 +282,11 @@ func TestCursorOfALogThatWasLongerIsAnError(t *testing.T) {
 	d := newDamaged(t)
 	last := d.log[len(d.log)-1]
 	last.Position += 5
-	_, err := d.all(d.After(last))
-	if c := corrupt(t, err); c.Position != last.Position {
-		t.Error(err)
+	for _, f := range []store.Filter{{}, {Entity: last.Entity}} {
+		list, err := d.filtered(d.After(last), f)
+		if !errors.Is(err, store.ErrAhead) || !strings.Contains(err.Error(), string(d.After(last))) || len(list) > 0 {
+			t.Errorf("error %v after %d events, want %v that names the cursor", err, len(list), store.ErrAhead)
+		}
 	}
 }
 

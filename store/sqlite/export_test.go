@@ -48,14 +48,15 @@ func (s *Store) Plan(query string) ([]string, error) {
 // HotQueries are the queries whose cost must not grow with what else is stored.
 func HotQueries() map[string]string {
 	queries := map[string]string{
-		"claims": claimsQuery, "due": dueQuery, "ends": endsQuery, "beyond": beyondQuery, "commit": commitQuery, "commits": commitsQuery, "events": eventsQuery,
-		"stream": streamQuery, "prune": pruneQuery, "oldest": oldestQuery, "dropped": droppedQuery,
+		"claims": claimsQuery, "due": dueQuery, "ends": reachQuery, "beyond": beyondQuery, "commit": commitQuery, "commits": commitsQuery, "events": eventsQuery,
+		"stream": streamQuery, "drop": dropQuery, "oldest": oldestQuery, "dropped": droppedQuery,
 		"ids": selectIDs.text(8), "keys": selectKeys.text(8), "payloads": selectPayloads.text(8), "histories": selectHistories.text(8),
 		"free keys": deleteKeys.text(8),
 		"newest":    selectNewest.text(8), "waiters": selectWaiters.text(8), "waiters of a topic": waitersQuery, "blocked": blockedQuery,
 		"permits": selectPermits.text(8), "permits back": deletePermits.text(8),
 		"permits of a worker": workerPermitsQuery, "permits of a lock": lockPermitsQuery,
 	}
+	maps.Copy(queries, retentionQueries())
 	for selection, w := range walks {
 		queries[fmt.Sprintf("walk %d", selection)] = w.firsts
 	}
@@ -78,6 +79,34 @@ func HotQueries() map[string]string {
 	return queries
 }
 
+// retentionQueries are those of a prune, of contents, of checkpoints and of rows by what a filter names.
+func retentionQueries() map[string]string {
+	queries := map[string]string{
+		"ages": agesQuery, "untold": untoldQuery, "others": othersQuery, "over keys": overKeys,
+		"snapshots": selectSnapshots.text(8), "places": selectPlaces.text(8),
+		"payload": payloadQuery, "result": resultQuery, "erase payload": erasePayload, "erase result": eraseResult,
+		"newest checkpoint": newestFirst, "view": viewQuery, "drop checkpoint": dropCheckpoint, "holder": holderQuery,
+	}
+	for i, statement := range pruneStatements {
+		queries[fmt.Sprint("prune ", i+1)] = statement.text
+	}
+	for name, f := range map[string]store.CheckpointFilter{
+		"a name": {Name: "n"}, "a version": {Name: "n", Version: 1}, "the newest": {Name: "n", Newest: true},
+	} {
+		queries["checkpoints of "+name], _ = shelfQuery(f)
+	}
+	for name, f := range map[string]store.RowFilter{
+		"all": {}, "states": {States: []events.State{1, 2}}, "a lock": {Lock: "l"}, "falling": {Order: store.Falling, Topic: "t", Payloads: true},
+	} {
+		l := &listing{table: tables[events.KindMessage], filter: f, after: []byte{1}}
+		p := l.page()
+		p.upto = []byte{2}
+		queries["page of "+name] = p.query()
+		queries["bound of "+name], _ = p.bound()
+	}
+	return queries
+}
+
 // Statements are those that the connection that writes has run so far.
 func (s *Store) Statements() []string { return slices.Collect(maps.Keys(s.writer.stmts)) }
 
@@ -85,7 +114,7 @@ func (s *Store) Statements() []string { return slices.Collect(maps.Keys(s.writer
 func (s *Store) Snapshot(ctx context.Context, body func(query func() error) error) error {
 	return s.snapshot(ctx, func(from source) error {
 		return body(func() error {
-			_, _, err := ends(from)
+			_, err := reachOf(from)
 			return err
 		})
 	})

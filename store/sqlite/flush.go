@@ -10,8 +10,10 @@ import (
 var (
 	insertEvents   = inserting("events", eventColumns)
 	insertCommits  = inserting("commits", commitColumns)
-	insertIDs      = inserting("commit_ids", idColumns)
+	insertIDs      = inserting("used_ids", idColumns)
 	insertPayloads = replacing("payloads", payloadColumns, "place")
+	insertResults  = inserting("results", resultColumns)
+	writeSnapshots = replacing("snapshots", snapshotColumns, "stream")
 	replaceKeys    = replacing("keys", keyColumns, "topic, name")
 	deleteKeys     = deleting("keys", "topic, name")
 )
@@ -27,6 +29,9 @@ func (o *overlay) flush() error {
 	}
 	o.payloads = nil
 	if err := o.w.bulk(insertPayloads, args); err != nil {
+		return err
+	}
+	if err := o.flushTold(); err != nil {
 		return err
 	}
 	if err := o.flushKeys(); err != nil {
@@ -96,6 +101,25 @@ func (c *cell) primary() any {
 		return c.place
 	}
 	return keyOf(c.entity)
+}
+
+// flushTold writes results, and which events say all of an entity's state.
+func (o *overlay) flushTold() error {
+	if len(o.results)+len(o.snapshots) == 0 {
+		return nil
+	}
+	var results, snapshots []any
+	for _, r := range o.results {
+		results = append(results, r.position, r.Salt[:], blob(r.Bytes))
+	}
+	for _, s := range o.snapshots {
+		snapshots = append(snapshots, s.position, stream(s.entity))
+	}
+	o.results, o.snapshots = nil, nil
+	if err := o.w.bulk(insertResults, results); err != nil {
+		return err
+	}
+	return o.w.bulk(writeSnapshots, snapshots)
 }
 
 func (o *overlay) flushKeys() error {

@@ -2,18 +2,12 @@ package sqlite
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
 )
 
-// source is where the log can be read: the writer, which sees its own transaction, or a reader's snapshot. It runs a query, reads its
-// rows one by one into r and calls found for each.
-type source func(r *record, found func() error, query string, args ...any) error
-
 const (
-	endsQuery    = "SELECT (SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'), (SELECT max(position) FROM events)"
 	beyondQuery  = "SELECT " + eventColumns + " FROM events WHERE position > ? ORDER BY position LIMIT 1"
 	commitQuery  = "SELECT " + commitColumns + " FROM commits WHERE first = ?"
 	eventsQuery  = "SELECT " + eventColumns + " FROM events WHERE position BETWEEN ? AND ? ORDER BY position"
@@ -31,45 +25,21 @@ var (
 	streamQuery = aloneQuery + " e.stream = ? AND e.position > ? ORDER BY e.position LIMIT ?"
 )
 
-// ends is the position at which the log is said to end, which is that of the newest event that was ever written, and that of the last
-// event that is there.
-func ends(from source) (said, last int64, err error) {
-	r := newRecord("seq, last")
-	err = from(r, func() error {
-		if !r.null(0) {
-			said = r.whole(0, 0, math.MaxInt64)
-		}
-		if !r.null(1) {
-			last = r.whole(1, math.MinInt64, math.MaxInt64)
-		}
-		return damaged(events.Entity{}, "the end of the log", r.err)
-	}, endsQuery)
-	return said, last, err
+// prunedReceipt is that of an earlier commit whose events have gone: that it was committed is all that is known.
+func prunedReceipt(id store.CommitID) store.Receipt {
+	return store.Receipt{ID: id, Err: fmt.Errorf("commit %s was kept, and its events are not any more: %w", id, store.ErrPruned)}
 }
 
-// head is the position of the newest event that was ever written. Nobody may write behind it, nor believe that nothing is there, while
-// an event stands behind it.
-func head(from source) (int64, error) {
-	said, last, err := ends(from)
-	if err == nil && last > said {
-		err = beyond(from, said)
+// receiptOf is that of an earlier commit, in a transaction that knows nothing yet.
+func (w *writer) receiptOf(id store.CommitID, first int64) (store.Receipt, error) {
+	l, err := reachOf(w.query)
+	if err != nil {
+		return store.Receipt{ID: id}, err
 	}
-	return said, err
-}
-
-// beyond is the error of the first event that stands behind the end of the log.
-func beyond(from source, end int64) error {
-	r := newRecord(eventColumns)
-	return from(r, func() error {
-		e, err := r.event()
-		if err == nil {
-			err = &events.Corrupt{
-				Entity: e.Entity, Version: e.Version, Position: e.Position,
-				Detail: fmt.Sprintf("it stands behind %d, where the log is said to end", end),
-			}
-		}
-		return err
-	}, beyondQuery, end)
+	if first <= l.through {
+		return prunedReceipt(id), nil
+	}
+	return w.receipt(id, first)
 }
 
 // receipt is that of an earlier commit.

@@ -65,27 +65,27 @@ func (w *writer) dropped() (at time.Time, err error) {
 
 // How many old ids a look takes at most, and how many new ones there are between looks.
 const (
-	pruneAtFirst = 10_000
-	pruneEvery   = 64
+	dropAtFirst = 10_000
+	dropEvery   = 64
 )
 
 const (
-	oldestQuery = "SELECT id FROM commit_ids WHERE id < ? ORDER BY id LIMIT ?"
-	pruneQuery  = "DELETE FROM commit_ids WHERE id <= ?"
+	oldestQuery = "SELECT id FROM used_ids WHERE id < ? ORDER BY id LIMIT ?"
+	dropQuery   = "DELETE FROM used_ids WHERE id <= ?"
 )
 
-// pruneSome takes old commit ids away twice as fast as new ones come.
-func (w *writer) pruneSome(now time.Time, added int) error {
-	if w.pruned += added; w.pruned < pruneEvery {
+// dropSome takes old commit ids away twice as fast as new ones come.
+func (w *writer) dropSome(now time.Time, added int) error {
+	if w.added += added; w.added < dropEvery {
 		return nil
 	}
-	limit := 2 * w.pruned
-	w.pruned = 0
-	return w.prune(now, limit)
+	limit := 2 * w.added
+	w.added = 0
+	return w.dropIDs(now, limit)
 }
 
-// prune takes away up to limit ids that were minted before the horizon. Their order is that of their time.
-func (w *writer) prune(now time.Time, limit int) error {
+// dropIDs takes away up to limit ids that were minted before the horizon. Their order is that of their time.
+func (w *writer) dropIDs(now time.Time, limit int) error {
 	before := mintedAt(now.Add(-store.Horizon))
 	var last []byte
 	r := newRecord("id")
@@ -107,7 +107,7 @@ func (w *writer) prune(now time.Time, limit int) error {
 			return err
 		}
 	}
-	return w.exec(pruneQuery, last)
+	return w.exec(dropQuery, last)
 }
 
 // mintedAt is the least UUIDv7 of a time.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
@@ -138,8 +139,12 @@ func (o *overlay) loadHistories(cells iter.Seq[*cell]) error {
 		}
 		c.told = true
 	}
+	var beheaded []any
 	found := func(r events.Recorded, err error) {
 		c := o.blank(r.Entity)
+		if r.Entity.Kind == events.KindMessage && len(c.history) == 0 && r.Version != 1 {
+			beheaded = append(beheaded, stream(r.Entity))
+		}
 		c.history = append(c.history, r)
 		if err != nil && c.err == nil {
 			c.err = err
@@ -148,7 +153,20 @@ func (o *overlay) loadHistories(cells iter.Seq[*cell]) error {
 	if err := o.w.histories(selectNewest, resting, found); err != nil {
 		return err
 	}
-	return o.w.histories(selectHistories, streams, found)
+	if err := o.w.histories(selectHistories, streams, found); err != nil {
+		return err
+	}
+	return o.loadPlaces(beheaded)
+}
+
+// loadPlaces reads the places of messages whose first event has gone.
+func (o *overlay) loadPlaces(messages []any) error {
+	r := newRecord(placeColumns)
+	return o.w.selectAll(selectPlaces, messages, r, func() error {
+		entity, place := events.MessageEntity(r.array(0)), r.whole(1, 1, math.MaxInt64)
+		o.blank(entity).place = place
+		return damaged(entity, "its place", r.err)
+	})
 }
 
 // tell makes sure that the history of a cell without a row is there.

@@ -10,9 +10,11 @@ import (
 // is told by what stands around it. The queries may walk the whole log: they run once, when it is damaged already.
 
 const (
-	// A later event of the same stream whose predecessor is not there.
+	// A later event of the same stream whose predecessor is not there. Where the beginning of the log was pruned, that is nothing to be said
+	// of the first one that is left of a stream.
 	successorQuery = "SELECT e.stream, e.version - 1 FROM events e WHERE e.position > ? AND e.version > 1 AND NOT EXISTS" +
-		" (SELECT 1 FROM events p WHERE p.stream = e.stream AND p.version = e.version - 1) ORDER BY e.position LIMIT 1"
+		" (SELECT 1 FROM events p WHERE p.stream = e.stream AND p.version = e.version - 1) AND (? = 0 OR EXISTS" +
+		" (SELECT 1 FROM events p WHERE p.stream = e.stream AND p.version < e.version)) ORDER BY e.position LIMIT 1"
 	// A row whose version no event led to.
 	orphanedRowQuery = "SELECT id, version FROM messages m WHERE NOT EXISTS" +
 		" (SELECT 1 FROM events WHERE stream = m.id AND version = m.version)" +
@@ -28,11 +30,15 @@ const (
 // missing is the error of an event that is not there.
 func missing(from source, position int64) error {
 	c := &events.Corrupt{Position: position}
+	l, err := reachOf(from)
+	if err != nil {
+		return err
+	}
 	for _, clue := range []struct {
 		query, detail string
 		args          []any
 	}{
-		{successorQuery, "the event is missing: a later one of its entity is there", []any{position}},
+		{successorQuery, "the event is missing: a later one of its entity is there", []any{position, l.through}},
 		{orphanedRowQuery, "the event is missing: its entity has a row at this version", nil},
 		{neighbourQuery, "the event at this position is missing; the one beside it is named", []any{position}},
 	} {

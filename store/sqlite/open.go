@@ -16,7 +16,8 @@ import (
 	"github.com/foundling-go/foundling/store"
 )
 
-// Store is a store.Store in a SQLite file. It is also a store.Waiter, a store.ProcessWatcher, a store.Heart and a store.Leaser.
+// Store is a store.Store in a SQLite file. It is also a store.Waiter, a store.ProcessWatcher, a store.Heart, a store.Leaser, a store.Pruner
+// and a store.Shelf.
 type Store struct {
 	path  string
 	clock func() time.Time
@@ -26,6 +27,7 @@ type Store struct {
 	turn    *turn
 	writer  *writer // used by who has the turn
 	readers *sql.DB
+	schema  edition
 	beats   atomic.Pointer[beats] // replaced where somebody set its file aside
 	hints   *hints
 	proofs  *proofs
@@ -45,6 +47,8 @@ var (
 	_ store.ProcessWatcher = (*Store)(nil)
 	_ store.Heart          = (*Store)(nil)
 	_ store.Leaser         = (*Store)(nil)
+	_ store.Pruner         = (*Store)(nil)
+	_ store.Shelf          = (*Store)(nil)
 )
 
 // Open opens the store in the file at path and makes it where it does not exist. A file that is no store, or is damaged beyond

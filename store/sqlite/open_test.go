@@ -70,7 +70,7 @@ func TestOpenRefusesWhatIsNoStore(t *testing.T) {
 		}, store.ErrForeign, "0x4d"},
 		{"a newer store", func(t *testing.T, path string) {
 			do(t, raw(t, path), "INSERT INTO schema_versions (version_id, is_applied) VALUES (41, 1)")
-		}, store.ErrNewer, "version 41, this program knows versions up to 2"},
+		}, store.ErrNewer, "version 41, this program knows versions up to 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := made(t)

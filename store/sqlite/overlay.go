@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,8 @@ type overlay struct {
 	trust trust
 	head  int64
 
+	pruned  pruned
+	offered stretch   // what the call that is being decided may prune
 	dropped time.Time // ids up to then were dropped
 
 	cells   map[events.Entity]*cell
@@ -30,13 +33,17 @@ type overlay struct {
 	dirtyKeys    []*keyCell
 	dirtyPermits []*permitCell
 	payloads     []*cell
+	results      []result
+	snapshots    []snapshot
 	log          []*store.Recording
 	woken        topics
 	ended        []events.ID // workers that have no row any more
+	shrinks      bool        // something was pruned
 }
 
-// outside is what a transaction asks that the writers' turn does not keep still.
+// outside is what a transaction asks that the writers' turn does not keep still, and whose it is.
 type outside struct {
+	store events.ID
 	now   func() time.Time
 	beats func(workers []events.ID) (map[events.ID]store.Beat, error) // the heartbeats of those who have one
 }
@@ -67,10 +74,11 @@ func newOverlay(w *writer, t trust, out outside) (*overlay, error) {
 		outside: out, w: w, trust: t, cells: map[events.Entity]*cell{}, keys: map[store.Key]*keyCell{},
 		permits: map[store.PermitKey]*permitCell{}, ids: map[store.CommitID]int64{},
 	}
-	var err error
-	if o.head, err = head(w.query); err != nil {
+	l, err := logOf(w.query)
+	if err != nil {
 		return o, err
 	}
+	o.head, o.pruned = l.end, l.pruned
 	o.dropped, err = w.dropped()
 	return o, err
 }
@@ -116,6 +124,9 @@ func (o *overlay) repeat(id store.CommitID, first int64) (store.Receipt, error) 
 	if first == 0 {
 		return store.Receipt{ID: id, Err: fmt.Errorf("commit %s: %w", id, store.ErrVoid)}, nil
 	}
+	if first <= o.pruned.through {
+		return prunedReceipt(id), nil
+	}
 	if err := o.flushLog(); err != nil {
 		return store.Receipt{ID: id}, err
 	}
@@ -129,6 +140,9 @@ func (o *overlay) repeat(id store.CommitID, first int64) (store.Receipt, error) 
 
 // check makes sure that the changes stand on what the store has. That they do not is a fault of the engine or of the call's Fn.
 func (o *overlay) check(changes store.Changes) error {
+	if err := o.loadDoubtful(changes); err != nil {
+		return err
+	}
 	for i := range changes.Rows {
 		change := &changes.Rows[i]
 		c, err := o.current(change)
@@ -154,7 +168,7 @@ func (o *overlay) check(changes store.Changes) error {
 // current is the cell that a change is of.
 func (o *overlay) current(change *store.Change) (*cell, error) {
 	entity := change.Row.Entity
-	if c := o.blank(entity); !c.known && change.From == 0 && o.trust == trusting {
+	if c := o.blank(entity); !c.known && change.From == 0 && !o.doubts(entity) {
 		return c, nil
 	}
 	c, err := o.cell(entity)
@@ -162,6 +176,35 @@ func (o *overlay) current(change *store.Change) (*cell, error) {
 		err = o.tell(c)
 	}
 	return c, err
+}
+
+// doubts reports whether an entity that is said to be new is looked up. Its first event may be among those that were pruned, and stands in the
+// way of another first one no more.
+func (o *overlay) doubts(entity events.Entity) bool {
+	return o.trust == doubting || o.pruned.through > 0 && (entity.ID.Version() != 7 || !store.MintedAt(entity.ID).After(o.pruned.at))
+}
+
+// loadDoubtful looks up, all at once, what is said to be new and is not believed to be.
+func (o *overlay) loadDoubtful(changes store.Changes) error {
+	doubtful := false
+	for i := range changes.Rows {
+		change := &changes.Rows[i]
+		c := o.cells[change.Row.Entity]
+		if change.From == 0 && (c == nil || !c.known) && o.doubts(change.Row.Entity) {
+			o.blank(change.Row.Entity)
+			doubtful = true
+		}
+	}
+	if !doubtful {
+		return nil
+	}
+	if err := o.flushLog(); err != nil {
+		return err
+	}
+	if err := o.loadRows(); err != nil {
+		return err
+	}
+	return o.loadHistories(maps.Values(o.cells))
 }
 
 // version is the entity's version as far as the transaction knows it.
@@ -205,6 +248,9 @@ func (o *overlay) keep(call *store.Call, now time.Time, changes store.Changes) (
 	}
 	o.woken.add(changes)
 	receipt := store.Receipt{ID: call.ID, Events: recording.Events}
+	if err := o.letGo(changes); err != nil {
+		return receipt, err
+	}
 	var err error
 	receipt.Rows, err = o.rows(changes)
 	return receipt, err
@@ -217,7 +263,7 @@ func (o *overlay) put(change *store.Change, position int64, told []events.Record
 	switch {
 	case change.From == 0:
 		c.place = position
-	case !c.kept && len(c.history) > 0:
+	case !c.kept && len(c.history) > 0 && c.place == 0:
 		c.place = c.history[0].Position
 	}
 	if change.Gone && c.kept && c.entity.Kind == events.KindWorker {
@@ -234,6 +280,10 @@ func (o *overlay) put(change *store.Change, position int64, told []events.Record
 		c.row.Payload = change.Payload
 		o.payloads = append(o.payloads, c)
 	}
+	if change.Result != nil {
+		o.results = append(o.results, result{newest(told), change.Result})
+	}
+	o.snap(c, told)
 	o.soil(c)
 }
 

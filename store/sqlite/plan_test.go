@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/foundling-go/foundling/store/sqlite"
 )
@@ -51,11 +52,21 @@ var ranges = map[string][]string{
 	"next page of permits of a lock":       {"(lock=? AND token>?)"},
 	"next page of permits of a worker":     {"(worker=?)"},
 	"next page of permits of what expired": {"(expires_at<?)"},
+	"untold":                               {"SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)", "SEARCH m USING INDEX messages_id (id=?)"},
+	"others":                               {"(rowid>? AND rowid<?)"},
+	"prune 1":                              {"SEARCH payloads USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
+	"prune 2":                              {"SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)", "SEARCH p USING PRIMARY KEY (message=?)"},
+	"prune 3":                              {"SEARCH places USING PRIMARY KEY (message=?)", "SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
+	"prune 4":                              {"SEARCH e USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"},
+	"over keys":                            {"SEARCH keys USING COVERING INDEX keys_over (until<?)"},
+	"page of states":                       {"SEARCH t USING INDEX messages_id (id>?)"},
+	"page of a lock":                       {"SEARCH t USING INDEX messages_id (id>?)"},
+	"page of falling":                      {"SEARCH t USING INDEX messages_id (id<?)"},
 }
 
 // sorts tells the queries that sort what they give: all of it, and no more than that.
 func sorts(name string) bool {
-	return name == "histories" || name == "stream" || strings.HasSuffix(name, "a worker") && name != "permits of a worker" ||
+	return name == "histories" || name == "stream" || name == "others" || name == "untold" || name == "result" || strings.HasSuffix(name, "a worker") && name != "permits of a worker" ||
 		strings.HasSuffix(name, "what expired")
 }
 
@@ -64,11 +75,40 @@ func scans(steps []string) bool {
 	for _, step := range steps {
 		what, scan := strings.CutPrefix(step, "SCAN ")
 		if scan && !strings.Contains(step, "CONSTANT ROW") && !strings.Contains(step, "VALUES") && !strings.HasPrefix(what, "(subquery") &&
-			!slices.Contains([]string{"w", "f", "h", "firsts"}, what) {
+			!slices.Contains([]string{"w", "f", "h", "g", "firsts"}, what) {
 			return true
 		}
 	}
 	return false
+}
+
+// What retention needs is found when something is pruned: a message that is enqueued, claimed and completed pays nothing for it.
+func TestMessagesRunNoStatementForRetention(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	s := open(t, path, sqlite.Options{})
+	lives(t, s, 100)
+	let(t, s, time.Now())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, path, sqlite.Options{})
+	ofRetention := func() (list []string) {
+		for _, statement := range s.Statements() {
+			if strings.Contains(statement, "places") || strings.Contains(statement, "snapshots") || strings.Contains(statement, "results") {
+				list = append(list, statement)
+			}
+		}
+		return list
+	}
+	lives(t, s, 100)
+	lives(t, s, 1)
+	if list := ofRetention(); len(list) > 0 {
+		t.Errorf("statements of retention: %q", list)
+	}
+	let(t, s, time.Now())
+	if list := ofRetention(); len(list) == 0 {
+		t.Error("no statement of retention is seen where something is pruned")
+	}
 }
 
 // A claim and an ack of messages without locks pay nothing for those that have them.

@@ -21,32 +21,14 @@ const (
 	pageBytes   = 8 << 20
 )
 
-// Head implements store.Store.
-func (s *Store) Head(ctx context.Context) (store.Cursor, error) {
-	var position int64
-	err := s.snapshot(ctx, func(from source) (err error) {
-		position, err = head(from)
-		return err
-	})
-	if err != nil {
-		return "", fmt.Errorf("sqlite: head: %w", err)
-	}
-	return store.CursorAt(s.id, position), nil
-}
-
 // After implements store.Store.
 func (s *Store) After(r events.Recorded) store.Cursor { return store.CursorAt(s.id, r.Position) }
 
 // Read implements store.Store.
 func (s *Store) Read(ctx context.Context, after store.Cursor, f store.Filter) iter.Seq2[events.Recorded, error] {
 	return func(yield func(events.Recorded, error) bool) {
-		position, err := after.Position(s.id)
-		if err != nil {
-			yield(events.Recorded{}, fmt.Errorf("sqlite: read: %w", err))
-			return
-		}
-		for given := 0; ; {
-			list, next, err := s.readPage(ctx, position, f)
+		for at, given := after, 0; ; {
+			list, err := s.readPage(ctx, at, f)
 			for _, r := range list {
 				if len(f.Types) > 0 && !slices.Contains(f.Types, r.Event.Type()) {
 					continue
@@ -59,32 +41,35 @@ func (s *Store) Read(ctx context.Context, after store.Cursor, f store.Filter) it
 				yield(events.Recorded{}, fmt.Errorf("sqlite: read: %w", err))
 				return
 			}
-			if next == position {
+			if len(list) == 0 {
 				return
 			}
-			position = next
+			at = s.After(list[len(list)-1])
 		}
 	}
 }
 
-// readPage is the next events behind a position and how far it has looked. What comes before an error is given with it.
-func (s *Store) readPage(ctx context.Context, after int64, f store.Filter) (list []events.Recorded, next int64, err error) {
-	next = after
+// readPage is the next events behind a cursor. What comes before an error is given with it.
+func (s *Store) readPage(ctx context.Context, after store.Cursor, f store.Filter) (list []events.Recorded, err error) {
+	position := int64(0)
 	err = s.snapshot(ctx, func(from source) error {
-		if f.Entity != (events.Entity{}) {
-			list, err = readStream(from, f.Entity, after)
-		} else {
-			list, err = readLog(from, after)
+		l, err := reachOf(from)
+		if err == nil {
+			position, err = s.behind(after, l)
+		}
+		switch {
+		case err != nil:
+		case f.Entity != (events.Entity{}):
+			list, err = readStream(from, f.Entity, position)
+		default:
+			list, err = readLog(from, l, position)
 		}
 		return err
 	})
 	if isDamaged(err) {
-		err = &events.Corrupt{Position: after + 1, Detail: "somewhere behind this position: " + err.Error()}
+		err = &events.Corrupt{Position: position + 1, Detail: "somewhere behind this position: " + err.Error()}
 	}
-	if len(list) > 0 {
-		next = list[len(list)-1].Position
-	}
-	return list, next, err
+	return list, err
 }
 
 // readStream is the next events of one entity. Each has its own checksum.
@@ -106,19 +91,13 @@ const commitsQuery = "SELECT " + commitColumns + " FROM commits" +
 	" WHERE first >= coalesce((SELECT max(first) FROM commits WHERE first <= ?), 0) ORDER BY first LIMIT ?"
 
 // readLog is the next commits. Positions have no gaps, and the newest that was ever written is known, so whatever was taken is missed.
-func readLog(from source, after int64) ([]events.Recorded, error) {
-	end, last, err := ends(from)
-	if err != nil {
-		return nil, err
-	}
-	if after == end && last > end {
+func readLog(from source, l reach, after int64) ([]events.Recorded, error) {
+	end := l.end
+	if after >= end && l.last > end {
 		return nil, beyond(from, end)
 	}
 	if after == end {
 		return nil, nil
-	}
-	if after > end {
-		return nil, &events.Corrupt{Position: after, Detail: fmt.Sprintf("it was read once, the log ends at %d now", end)}
 	}
 	commits, err := readCommits(from, after+1)
 	if err != nil {
@@ -217,7 +196,9 @@ func (s *Store) readOnce(ctx context.Context, body func(source) error) error {
 		rows, err := tx.QueryContext(ctx, query, args...)
 		return r.each(rows, err, found)
 	}
-	err = body(from)
+	if err = s.schema.check(from); err == nil {
+		err = body(from)
+	}
 	_ = tx.Rollback() // nothing was written; where ctx has ended, it was rolled back already
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
 		return ctx.Err()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
@@ -19,30 +18,83 @@ func (s *Store) Rows(ctx context.Context, f store.RowFilter) iter.Seq2[store.Row
 			s.selected(ctx, f, yield)
 			return
 		}
-		named := slices.Compact(slices.SortedFunc(slices.Values(f.Entities), events.Entity.Compare))
-		for _, kind := range events.Kinds() {
-			t := tables[kind]
-			if t == nil || f.Kind != events.KindNone && f.Kind != kind || ofMessages(f) && kind != events.KindMessage {
-				continue
+		lists, err := s.listings(ctx, f)
+		if err != nil {
+			yield(store.Row{}, fmt.Errorf("sqlite: rows: %w", err))
+			return
+		}
+		left := f.Limit
+		upto := func(row store.Row, err error) bool {
+			if err == nil {
+				left--
 			}
-			var keys []any
-			for _, entity := range named {
-				if entity.Kind == kind {
-					keys = append(keys, keyOf(entity))
-				}
-			}
-			if len(named) > 0 && len(keys) == 0 {
-				continue
-			}
-			if !s.rowsOf(ctx, &listing{table: t, filter: f, keys: keys}, yield) {
+			return yield(row, err) && (f.Limit == 0 || left > 0)
+		}
+		for _, l := range lists {
+			if !s.rowsOf(ctx, l, upto) {
 				return
 			}
 		}
 	}
 }
 
+// listings is a walk for each kind that a filter can pass.
+func (s *Store) listings(ctx context.Context, f store.RowFilter) (lists []*listing, err error) {
+	named, all := f.Entities, len(f.Entities) == 0
+	if f.Key != (store.Key{}) {
+		holder, err := s.holder(ctx, f.Key)
+		if err != nil {
+			return nil, err
+		}
+		if !all {
+			holder = slices.DeleteFunc(holder, func(e events.Entity) bool { return !slices.Contains(named, e) })
+		}
+		named, all = holder, false
+	}
+	named = slices.Compact(slices.SortedFunc(slices.Values(named), events.Entity.Compare))
+	if f.Order == store.Falling {
+		slices.Reverse(named)
+	}
+	for _, kind := range events.Kinds() {
+		t := tables[kind]
+		if t == nil || kind < f.After.Kind || f.Kind != events.KindNone && f.Kind != kind || ofMessages(f) && kind != events.KindMessage {
+			continue
+		}
+		l := &listing{table: t, filter: f}
+		if kind == f.After.Kind {
+			l.after = keyOf(f.After)
+		}
+		for _, entity := range named {
+			if entity.Kind == kind {
+				l.keys = append(l.keys, keyOf(entity))
+			}
+		}
+		if all || len(l.keys) > 0 {
+			lists = append(lists, l)
+		}
+	}
+	return lists, nil
+}
+
+const holderQuery = "SELECT message FROM keys WHERE topic = ? AND name = ?"
+
+// holder is the message that has a key.
+func (s *Store) holder(ctx context.Context, key store.Key) (list []events.Entity, err error) {
+	err = s.snapshot(ctx, func(from source) error {
+		list = nil
+		r := newRecord("message")
+		return from(r, func() error {
+			list = append(list, events.MessageEntity(r.array(0)))
+			return damaged(events.TopicEntity(key.Topic), fmt.Sprintf("its key %q", key.Name), r.err)
+		}, holderQuery, key.Topic, key.Name)
+	})
+	return list, err
+}
+
 // ofMessages reports whether a filter can pass messages alone.
-func ofMessages(f store.RowFilter) bool { return f.Topic != "" || f.Worker != (events.ID{}) }
+func ofMessages(f store.RowFilter) bool {
+	return f.Topic != "" || f.Worker != (events.ID{}) || f.Lock != ""
+}
 
 // rowsOf yields the rows of one kind, a page at a time. It is false where nothing is to be yielded any more.
 func (s *Store) rowsOf(ctx context.Context, l *listing, yield func(store.Row, error) bool) bool {
@@ -72,32 +124,34 @@ var errPageFull = errors.New("page is full")
 
 // rowPage reads the next page: so many rows, or so many bytes of payloads.
 func (s *Store) rowPage(ctx context.Context, l *listing) (list []listed, err error) {
-	query, columns, args := l.next()
-	r := newRecord(columns)
-	var last any
+	var page page
 	err = s.snapshot(ctx, func(from source) error {
-		list = nil
+		list, page = nil, l.page()
+		if err := page.narrow(from); err != nil {
+			return err
+		}
+		r := newRecord(page.columns)
 		size := 0
 		return from(r, func() error {
 			item := l.read(r)
-			list, last = append(list, item), r.values[l.table.keyAt()]
+			list, page.last = append(list, item), r.values[l.table.keyAt()]
 			if item.row.Payload != nil {
 				size += len(item.row.Payload.Bytes)
 			}
-			if size >= pageBytes && len(list) < pageRows {
+			if size >= pageBytes && len(list) < page.rows {
 				return errPageFull
 			}
 			return nil
-		}, query, args...)
+		}, page.query(), page.args...)
 	})
-	full := errors.Is(err, errPageFull)
-	if full {
-		err = nil
+	if errors.Is(err, errPageFull) {
+		page.cut, err = true, nil
 	}
 	if isDamaged(err) {
 		err = &events.Corrupt{Detail: fmt.Sprintf("somewhere among the %s: %v", l.table.name, err)}
 	}
-	l.passed(len(list), last, full)
+	page.found = len(list)
+	l.passed(&page)
 	return list, err
 }
 
@@ -114,58 +168,4 @@ func (l *listing) read(r *record) listed {
 		return listed{err: fmt.Errorf("sqlite: rows: %w", err)}
 	}
 	return listed{row: row}
-}
-
-// listing is where a walk over the rows of one kind stands.
-type listing struct {
-	table  *table
-	filter store.RowFilter
-	keys   []any // the rows that are asked for; none is all of them
-	after  any   // the key of the last row that was given
-	done   bool
-}
-
-// next is the query for the next page.
-func (l *listing) next() (query, columns string, args []any) {
-	t := l.table
-	selected, from := of("t", t.columns), t.name+" t"
-	columns = t.columns
-	if l.filter.Worker != (events.ID{}) {
-		from += " INDEXED BY messages_running"
-	}
-	if l.filter.Payloads && t == tables[events.KindMessage] {
-		columns, selected, from = columns+", salt, bytes", selected+", p.salt, p.bytes", from+" LEFT JOIN payloads p ON p.place = t.place"
-	}
-	where := "1"
-	add := func(condition string, values ...any) {
-		where += " AND t." + condition
-		args = append(args, values...)
-	}
-	if n := min(len(l.keys), pageRows); n > 0 {
-		add(t.key+" IN (?"+strings.Repeat(", ?", n-1)+")", l.keys[:n]...)
-	}
-	if l.after != nil {
-		add(t.key+" > ?", l.after)
-	}
-	if l.filter.Topic != "" {
-		add("topic = ?", l.filter.Topic)
-	}
-	if l.filter.Worker != (events.ID{}) {
-		add("worker = ?", l.filter.Worker[:])
-	}
-	query = fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY t.%s LIMIT %d", selected, from, where, t.key, pageRows)
-	return query, columns, args
-}
-
-// passed steps behind a page of n rows, the last of which has a key. full says that more may follow, however few they were.
-func (l *listing) passed(n int, last any, full bool) {
-	full = full || len(l.keys) == 0 && n == pageRows
-	switch {
-	case full:
-		l.after = last
-	case len(l.keys) > pageRows:
-		l.keys = l.keys[pageRows:]
-	default:
-		l.done = true
-	}
 }

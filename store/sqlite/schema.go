@@ -20,9 +20,10 @@ import (
 var Migrations embed.FS
 
 // SchemaVersion is the schema that this version of Foundling writes: the number of the last of its Migrations.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 const (
+	setIncremental = "PRAGMA auto_vacuum = INCREMENTAL"
 	// applicationID marks a SQLite file as a store: "Fndl".
 	applicationID = 0x466e646c
 	versionTable  = "schema_versions"
@@ -45,6 +46,10 @@ func prepare(ctx context.Context, db *sql.DB) (events.ID, error) {
 	}
 	if err == nil && version < SchemaVersion {
 		err = migrate(ctx, db, version)
+	}
+	if err == nil {
+		// A file that gave its space back with each commit needs no more than this; of one that never did, only Compact makes another.
+		_, err = db.ExecContext(ctx, setIncremental)
 	}
 	if err == nil {
 		err = writeWords(ctx, db)
@@ -86,9 +91,9 @@ func inspectTx(ctx context.Context, tx *sql.Tx) (version int, err error) {
 	if len(tables) == 0 {
 		return 0, nil // the process that began to make it died
 	}
-	err = tx.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versionTable+" WHERE is_applied = 1").Scan(&version)
-	if err == nil && version > SchemaVersion {
-		err = fmt.Errorf("%w: it has schema version %d, this program knows versions up to %d", store.ErrNewer, version, SchemaVersion)
+	err = tx.QueryRowContext(ctx, versionQuery).Scan(&version)
+	if err == nil {
+		err = checkVersion(int64(version))
 	}
 	return version, err
 }
@@ -96,7 +101,7 @@ func inspectTx(ctx context.Context, tx *sql.Tx) (version int, err error) {
 // begin makes an empty file a store of schema version 0.
 func begin(ctx context.Context, db *sql.DB) error {
 	// Space that old events leave is given back a piece at a time, which only a file that began so can do.
-	if _, err := db.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
+	if _, err := db.ExecContext(ctx, setIncremental); err != nil {
 		return err
 	}
 	_, err := db.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d", applicationID))

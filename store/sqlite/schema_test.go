@@ -11,7 +11,6 @@ import (
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/internal/calls"
-	"github.com/foundling-go/foundling/store"
 	"github.com/foundling-go/foundling/store/sqlite"
 	"github.com/google/uuid"
 )
@@ -62,25 +61,15 @@ func TestOldCommitIDsAreTakenAway(t *testing.T) {
 	for range 200 {
 		commit(t, s, enqueueing("mail", 1))
 	}
-	old := one(t, raw(t, path), "SELECT count(*) FROM commit_ids")
+	old := one(t, raw(t, path), "SELECT count(*) FROM used_ids")
 	now = now.Add(25 * time.Hour)
 	for range 200 {
-		commit(t, s, mintedNow(now))
+		commit(t, s, mintedAt(now, enqueueing("mail", 1)))
 	}
-	left := one(t, raw(t, path), "SELECT count(*) FROM commit_ids")
+	left := one(t, raw(t, path), "SELECT count(*) FROM used_ids")
 	if old != "200" || left != "200" {
 		t.Errorf("%s ids, a day later %s, want 200 both times", old, left)
 	}
-}
-
-// mintedNow is a call whose id was minted at a time.
-func mintedNow(now time.Time) store.Call {
-	call := enqueueing("mail", 1)
-	ms := now.UnixMilli()
-	for i := range 6 {
-		call.ID[i] = byte(ms >> (40 - 8*i))
-	}
-	return call
 }
 
 func TestProofGoesWithItsWorkerBeforeItIsLetGo(t *testing.T) {

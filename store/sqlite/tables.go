@@ -19,6 +19,7 @@ const (
 	namedColumns   = "name, version, state, fields"
 	keyColumns     = "topic, name, message, open, until"
 	payloadColumns = "place, salt, bytes"
+	placeColumns   = "message, place"
 	idColumns      = "id, first"
 )
 
@@ -33,7 +34,8 @@ const (
 var (
 	selectKeys     = selecting(keyColumns, "keys", "topic, name")
 	selectPayloads = selecting(payloadColumns, "payloads", "place")
-	selectIDs      = selecting(idColumns, "commit_ids", "id")
+	selectPlaces   = selecting(placeColumns, "places", "message")
+	selectIDs      = selecting(idColumns, "used_ids", "id")
 )
 
 // table is how the rows of a kind are kept.

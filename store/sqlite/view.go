@@ -40,9 +40,10 @@ func (o *overlay) see(need *store.Need) (store.View, error) {
 		Rows: make(map[events.Entity]store.Row, len(need.Held)+len(need.Known)), History: map[events.Entity][]events.Recorded{},
 		Claimable: map[string][]store.Row{}, Claims: map[events.ID][]store.Row{}, Uncounted: map[string][]store.Row{},
 		Keys: make(map[store.Key]store.KeyRow, len(need.Keys)), Waiting: map[string][]store.Row{},
-		Fence: events.Token(o.head + 1), // each permit is an event at least
+		Fence:    events.Token(o.head + 1), // each permit is an event at least
+		PrunedAt: o.pruned.at,
 	}}
-	for _, hold := range []func(*store.Need) error{v.holdBeats, v.holdNamed, v.holdPages, v.holdLocks, v.holdWaiters} {
+	for _, hold := range []func(*store.Need) error{v.holdBeats, v.holdNamed, v.holdPages, v.holdLocks, v.holdWaiters, v.holdPrunable} {
 		if err := hold(need); err != nil {
 			return v.view, err
 		}

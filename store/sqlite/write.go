@@ -37,7 +37,7 @@ func (s *Store) Decide(ctx context.Context, calls ...store.Call) ([]store.Receip
 
 func (s *Store) decide(ctx context.Context, calls []store.Call, t trust) ([]store.Receipt, error) {
 	receipts := make([]store.Receipt, len(calls))
-	out := outside{now: s.now, beats: func(workers []events.ID) (map[events.ID]store.Beat, error) { return s.beatsOf(ctx, workers) }}
+	out := outside{store: s.id, now: s.now, beats: func(workers []events.ID) (map[events.ID]store.Beat, error) { return s.beatsOf(ctx, workers) }}
 	var o *overlay
 	err := s.transact(ctx, func(w *writer) error {
 		var err error
@@ -55,13 +55,16 @@ func (s *Store) decide(ctx context.Context, calls []store.Call, t trust) ([]stor
 		if err := o.flush(); err != nil {
 			return err
 		}
-		return w.pruneSome(s.now(), len(o.ids))
+		return w.dropSome(s.now(), len(o.ids))
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.hints.hint(o.woken)
 	s.proofs.forget(o.ended)
+	if o.shrinks {
+		s.shrink(ctx)
+	}
 	return receipts, nil
 }
 
@@ -75,7 +78,7 @@ func (s *Store) Outcome(ctx context.Context, id store.CommitID) (store.Receipt, 
 		}
 		if used && first > 0 {
 			committed = true
-			receipt, err = w.receipt(id, first)
+			receipt, err = w.receiptOf(id, first)
 			return err
 		}
 		if used {
@@ -88,7 +91,7 @@ func (s *Store) Outcome(ctx context.Context, id store.CommitID) (store.Receipt, 
 		if err != nil {
 			return err
 		}
-		return w.exec("INSERT INTO commit_ids (id, first) VALUES (?, 0)", id[:])
+		return w.exec("INSERT INTO used_ids (id, first) VALUES (?, 0)", id[:])
 	})
 	if err != nil {
 		return store.Receipt{ID: id}, false, fmt.Errorf("sqlite: outcome: %w", err)
@@ -118,6 +121,9 @@ func (s *Store) transact(ctx context.Context, body func(*writer) error) (err err
 			err = errors.Join(err, s.writer.rollback())
 		}
 	}()
+	if err := s.schema.check(s.writer.query); err != nil {
+		return classed(err)
+	}
 	if err := body(s.writer); err != nil {
 		return classed(err)
 	}

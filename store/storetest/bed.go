@@ -22,7 +22,8 @@ const patience = 20 * time.Second
 // bed is one store under test, with what the tests do to it over and over. Methods that talk to the store end the test where it
 // answers with an error, so they belong to the test's own goroutine; those that only make a call may be used by any.
 type bed struct {
-	t     *testing.T
+	t     reporter
+	real  *testing.T // what an engine is opened for
 	ctx   context.Context
 	s     store.Store
 	suite Suite
@@ -33,19 +34,36 @@ type bed struct {
 	clock time.Time // of the store, where the suite turns it
 }
 
+// reporter is what a sentence is tested for: a *testing.T, unless the suite itself is under test.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(f func())
+}
+
 func (s Suite) bed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, ctx: t.Context(), suite: s}
+	return s.reporting(t.Context(), t, t)
+}
+
+// reporting is a bed on a new store whose sentences are told to a reporter.
+func (s Suite) reporting(ctx context.Context, r reporter, t *testing.T) *bed {
+	b := &bed{t: r, real: t, ctx: ctx, suite: s}
 	b.s = s.Open(t)
 	b.closing(b.s)
 	return b
 }
 
+// other is a bed with the same suite on a store of its own.
+func (b *bed) other() *bed { return b.suite.reporting(b.ctx, b.t, b.real) }
+
 // turned is a bed with the same suite whose store has a clock that the test turns.
 func (b *bed) turned() *bed {
 	b.t.Helper()
-	c := &bed{t: b.t, ctx: b.ctx, suite: b.suite, clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	c.s = b.suite.OpenAt(b.t, c.now)
+	c := &bed{t: b.t, real: b.real, ctx: b.ctx, suite: b.suite, clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	c.s = b.suite.OpenAt(b.real, c.now)
 	c.closing(c.s)
 	return c
 }
@@ -53,8 +71,8 @@ func (b *bed) turned() *bed {
 // again is a second process on what the bed's store keeps.
 func (b *bed) again() *bed {
 	b.t.Helper()
-	c := &bed{t: b.t, ctx: b.ctx, suite: b.suite}
-	c.s = b.suite.Again(b.t, b.s)
+	c := &bed{t: b.t, real: b.real, ctx: b.ctx, suite: b.suite}
+	c.s = b.suite.Again(b.real, b.s)
 	c.closing(c.s)
 	return c
 }

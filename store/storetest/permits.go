@@ -273,21 +273,21 @@ func usedTwiceTakesOne(b *bed) {
 }
 
 func permitsLater(b *bed) {
-	one, two := b.id(), b.id()
+	one, two, three := b.id(), b.id(), b.id()
+	forcing := func() store.Call { return calls.ForceRelease(b.origin(), fsm.ForceRelease{Lock: "l", By: "ops"}) }
 	acquiring := func(worker events.ID) store.Call {
 		call, _ := calls.Acquire(b.origin(), fsm.Acquire{Lock: "l", Worker: worker})
 		return call
 	}
-	receipts := b.decide(
-		acquiring(one), acquiring(two), calls.ForceRelease(b.origin(), fsm.ForceRelease{Lock: "l", By: "ops"}),
-		acquiring(two), b.reclaiming(one, 9), b.reclaiming(two, 9), calls.ForceRelease(b.origin(), fsm.ForceRelease{Lock: "l", By: "ops"}),
-	)
+	receipts := b.decide(acquiring(one), acquiring(two), forcing(), acquiring(two), b.reclaiming(one, 9), b.reclaiming(two, 9), acquiring(three))
 	for i, wanted := range []string{
-		"[lock.acquired]", "[]", "[lock.force_released]", "[lock.acquired]", "[]", "[lock.orphaned lock.reclaimed]", "[]",
+		"[lock.acquired]", "[]", "[lock.force_released]", "[lock.acquired]", "[]", "[lock.orphaned lock.reclaimed]", "[lock.acquired]",
 	} {
 		want(b, fmt.Sprintf("events of call %d", i), fmt.Sprint(types(receipts[i].Events)), wanted)
 		want(b, fmt.Sprintf("call %d was refused", i), receipts[i].Err != nil, i == 1)
 	}
+	receipts = b.decide(forcing(), forcing())
+	want(b, "events of two that take it back", fmt.Sprint(types(receipts[0].Events), types(receipts[1].Events)), "[lock.force_released] []")
 	want(b, "permits", len(b.permitted(store.PermitFilter{})), 0)
 	b.folds(b.log(store.Filter{Entity: events.LockEntity("l")}))
 }

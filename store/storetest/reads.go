@@ -17,8 +17,9 @@ func reads() []sentence {
 		{"the zero cursor is the beginning, the head is the end", fromZeroToHead},
 		{"a cursor may stand behind any event", fromAnywhere},
 		{"the order of the log never changes", orderStays},
-		{"a cursor of another store is an error", foreignCursor},
-		{"what never was a cursor is an error", garbageCursor},
+		{"a cursor of another store is ErrCursor", foreignCursor},
+		{"what never was a cursor is ErrCursor", garbageCursor},
+		{"a cursor behind the end of the log is ErrAhead", aheadCursor},
 		{"Read filters by entity, type and number", filtered},
 		{"Read holds nothing while the caller's loop body runs", writeWhileReading},
 		{"Read yields nothing late while others commit", nothingLate},
@@ -72,30 +73,52 @@ func orderStays(b *bed) {
 }
 
 func foreignCursor(b *bed) {
-	other := b.suite.bed(b.t)
+	other := b.other()
 	other.lives(1)
 	b.lives(1)
-	b.readFails(other.head())
+	b.readFails(other.head(), store.ErrCursor)
+	b.readFails(other.s.After(other.log(store.Filter{})[0]), store.ErrCursor)
 }
 
 func garbageCursor(b *bed) {
 	b.lives(1)
-	for _, text := range []store.Cursor{"x", "1", "-1", "@", b.head() + "x", "x" + b.head(), store.CursorAt(b.id(), 1)} {
-		b.readFails(text)
+	for _, text := range []store.Cursor{"x", "1", "-1", "@", b.head() + "x", "x" + b.head(), b.head() + b.head(), " " + b.head(), store.CursorAt(b.id(), 1)} {
+		b.readFails(text, store.ErrCursor)
 	}
 }
 
-// readFails ends the test unless reading behind the cursor yields one error and nothing else.
-func (b *bed) readFails(after store.Cursor) {
+// aheadCursor has the cursor behind an event that is not there: a store that was restored from a backup is asked for what came after it.
+func aheadCursor(b *bed) {
+	b.lives(2)
+	newest := b.log(store.Filter{})
+	next := newest[len(newest)-1]
+	want(b, "events behind the newest", len(b.behind(b.s.After(next), store.Filter{})), 0)
+	for _, ahead := range []int64{1, 2, 1 << 40} {
+		next.Position = newest[len(newest)-1].Position + ahead
+		b.readFails(b.s.After(next), store.ErrAhead)
+	}
+	b.enqueue("mail", 1)
+	next.Position = newest[len(newest)-1].Position + 1
+	want(b, "events behind it once it is there", len(b.behind(b.s.After(next), store.Filter{})), 0)
+}
+
+// readFails ends the test unless reading behind the cursor yields one error of a class and nothing else, whatever is filtered.
+func (b *bed) readFails(after store.Cursor, class error) error {
 	b.t.Helper()
-	yielded := 0
 	var last error
-	for _, err := range b.s.Read(b.ctx, after, store.Filter{}) {
-		yielded, last = yielded+1, err
+	for _, f := range []store.Filter{
+		{Types: []events.Type{events.TypeWorkerLost}}, {Entity: events.TopicEntity("mail")}, {Entity: events.MessageEntity(b.id())}, {Limit: 1}, {},
+	} {
+		yielded := 0
+		for _, err := range b.s.Read(b.ctx, after, f) {
+			yielded, last = yielded+1, err
+		}
+		if yielded != 1 || last == nil {
+			b.t.Fatalf("read %+v behind %q: yielded %d times, error %v; want one error", f, after, yielded, last)
+		}
+		b.is(last, class)
 	}
-	if yielded != 1 || last == nil {
-		b.t.Fatalf("read behind %q: yielded %d times, error %v; want one error", after, yielded, last)
-	}
+	return last
 }
 
 func filtered(b *bed) {

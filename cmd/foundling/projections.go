@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/foundling-go/foundling/projections/findings"
+	"github.com/foundling-go/foundling/projections/runner"
+	"github.com/foundling-go/foundling/store"
+	"github.com/spf13/cobra"
+)
+
+// maxLag is up to how many events a projection's lag is counted.
+const maxLag = 100_000
+
+func newProjections(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "projections",
+		Short: "Say how far each durable projection has counted the log, and what has stopped",
+		Long: "Every version of each that the store keeps checkpoints of, such as the totals of the metrics. Retention lets nothing go that the newest\n" +
+			"version has not counted, so one that has stopped holds it back. The exit status is 1 where one has.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.projections(cmd.Context()) },
+	}
+	printing(a, cmd)
+	return cmd
+}
+
+// countedVersion is a version of a projection with how far it is behind.
+type countedVersion struct {
+	runner.Kept
+	lag runner.Lag
+	err error // why the lag cannot be told
+}
+
+func (a *app) projections(ctx context.Context) error {
+	ctx, release := interruptible(ctx)
+	defer release()
+	s, err := a.openExisting(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	kept, err := runner.Versions(ctx, s)
+	if err != nil && !errors.Is(err, runner.ErrNoShelf) {
+		return err
+	}
+	var list []countedVersion
+	halted := false
+	for _, k := range kept {
+		v := countedVersion{Kept: k}
+		v.lag, v.err = runner.LagOf(ctx, s, k.View.Cursor, maxLag)
+		if v.err != nil && !isCursorLost(v.err) {
+			return v.err
+		}
+		halted = halted || k.View.Halt.Halted() || v.err != nil
+		list = append(list, v)
+	}
+	now, err := s.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.printProjections(list, now); err != nil {
+		return err
+	}
+	if halted {
+		return exit(exitFinding)
+	}
+	return nil
+}
+
+func (a *app) printProjections(list []countedVersion, now time.Time) error {
+	if !a.forPeople() {
+		return a.projectionsJSON(list, now)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "no projection has a checkpoint yet: workers keep the totals")
+		return err
+	}
+	t := newTable("PROJECTION", ">VERSION", "PHASE", ">POSITION", ">LAG", ">BEHIND", ">SAVED", ">CHECKPOINTS", "")
+	for _, v := range list {
+		lag := number(v.lag.Events)
+		switch {
+		case v.err != nil:
+			lag = unknown
+		case v.lag.More:
+			lag = ">" + lag
+		}
+		saved := findings.Span(max(0, now.Sub(v.View.SavedAt)))
+		if a.wide() {
+			saved = absolute(v.View.SavedAt)
+		}
+		t.add(harmless(v.View.Name), number(v.View.Version), v.phase(), fmt.Sprint(v.View.AsOf.Position), lag, findings.Span(v.lag.For), saved,
+			number(v.Checkpoints), v.note(a))
+	}
+	_, err := io.WriteString(a.stdout, t.text())
+	a.note("as of %s", absolute(now))
+	return err
+}
+
+// phase is what a version is at, in a word.
+func (v countedVersion) phase() string {
+	switch {
+	case v.View.Halt.Halted() || v.err != nil:
+		return runner.Halted.String()
+	case !v.View.Current:
+		return runner.Building.String()
+	}
+	return runner.Following.String()
+}
+
+// note says why a version has stopped, and since when it counts.
+func (v countedVersion) note(a *app) string {
+	switch {
+	case v.View.Halt.Halted():
+		return "stopped: " + v.View.Halt.String()
+	case v.err != nil:
+		return "stopped: " + v.err.Error()
+	case v.View.Since.Position > 0:
+		return fmt.Sprintf("counts since position %d", v.View.Since.Position)
+	case a.wide():
+		return "cursor " + string(v.View.Cursor)
+	}
+	return ""
+}
+
+// jsonProjection is a version of a projection as JSON has it.
+type jsonProjection struct {
+	Projection  string     `json:"projection"`
+	Version     int        `json:"version"`
+	Phase       string     `json:"phase"`
+	Position    string     `json:"position"` // of the last event that it has taken
+	Cursor      string     `json:"cursor"`   // behind that
+	Time        *time.Time `json:"time"`     // of that event
+	Since       *string    `json:"since"`    // the position of the first event that it counted, where older ones were let go; null counts all
+	LagEvents   *int       `json:"lag_events"`
+	LagMore     bool       `json:"lag_more"` // there are more than that
+	Lag         *float64   `json:"lag_seconds"`
+	SavedAt     *time.Time `json:"saved_at"`
+	Checkpoints int        `json:"checkpoints"`
+	Stopped     *string    `json:"stopped"` // why it has stopped; null where it has not
+}
+
+func (a *app) projectionsJSON(list []countedVersion, now time.Time) error {
+	d := document[jsonProjection]{Schema: "foundling.projections/v1", AsOf: atTime(now)}
+	for _, v := range list {
+		j := jsonProjection{
+			Projection: v.View.Name, Version: v.View.Version, Phase: v.phase(), Position: whole(v.View.AsOf.Position), Cursor: string(v.View.Cursor),
+			Time: instant(v.View.AsOf.At), SavedAt: instant(v.View.SavedAt), Checkpoints: v.Checkpoints, LagMore: v.lag.More,
+		}
+		if v.View.Since.Position > 0 {
+			j.Since = orNull(whole(v.View.Since.Position))
+		}
+		if v.err == nil {
+			j.LagEvents, j.Lag = &v.lag.Events, seconds(v.lag.For)
+		}
+		switch {
+		case v.View.Halt.Halted():
+			j.Stopped = orNull(v.View.Halt.String())
+		case v.err != nil:
+			j.Stopped = orNull(v.err.Error())
+		}
+		d.Items = append(d.Items, j)
+	}
+	return printJSON(a, d)
+}
+
+// isCursorLost reports whether a checkpoint stands where the log does not reach, or is not any more.
+func isCursorLost(err error) bool {
+	return errors.Is(err, store.ErrAhead) || errors.Is(err, store.ErrCursor) || errors.Is(err, store.ErrPruned)
+}

@@ -1,0 +1,44 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/foundling-go/foundling/store"
+)
+
+// Kept is what is kept of a version of a projection.
+type Kept struct {
+	View        View // the newest, without its bytes
+	Checkpoints int  // its history
+}
+
+// Versions tells what is kept of every version of every projection, by name, then version. ErrNoShelf where the store keeps nothing of the kind.
+func Versions(ctx context.Context, s store.Store) ([]Kept, error) {
+	shelf, ok := store.As[store.Shelf](s)
+	if !ok {
+		return nil, ErrNoShelf
+	}
+	all, err := shelf.Checkpoints(ctx, store.CheckpointFilter{})
+	if err != nil {
+		return nil, fmt.Errorf("checkpoints: %w", err)
+	}
+	var list []Kept
+	for i, c := range all { // by name, then version
+		if i == 0 || c.Name != all[i-1].Name || c.Version != all[i-1].Version {
+			v, kept, err := newest(ctx, shelf, c.Name, c.Version)
+			if err != nil {
+				return nil, fmt.Errorf("checkpoints: %w", err)
+			}
+			if !kept {
+				continue
+			}
+			v.Bytes = nil
+			list = append(list, Kept{View: v})
+		}
+		if n := len(list); n > 0 && list[n-1].View.Name == c.Name && list[n-1].View.Version == c.Version {
+			list[n-1].Checkpoints++
+		}
+	}
+	return list, nil
+}
