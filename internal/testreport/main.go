@@ -15,6 +15,11 @@ import (
 //go:embed long.txt
 var long string
 
+// lacking lists the tests that are skipped since what is tested lacks what they need, in the same form.
+//
+//go:embed lacking.txt
+var lacking string
+
 func main() {
 	var o options
 	flag.StringVar(&o.engines, "engines", "", "the engines the tests were told to run on, with commas")
@@ -22,7 +27,7 @@ func main() {
 	checks := flag.String("failed", "", "the checks before the tests that failed, with commas")
 	flag.Parse()
 	o.checks = strings.FieldsFunc(*checks, func(r rune) bool { return r == ',' })
-	o.mayWait = parseLong(long)
+	o.mayWait, o.mayLack = parseList(long), parseList(lacking)
 
 	r := newReport(os.Stdout, o)
 	if err := r.read(os.Stdin); err != nil {
@@ -34,8 +39,8 @@ func main() {
 	}
 }
 
-// parseLong reads the list of long tests; "#" begins a comment.
-func parseLong(text string) map[string]bool {
+// parseList reads a list of tests; "#" begins a comment.
+func parseList(text string) map[string]bool {
 	tests := map[string]bool{}
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ type options struct {
 	long    bool
 	checks  []string        // failed before the tests
 	mayWait map[string]bool // tests that may skip themselves unless long
+	mayLack map[string]bool // patterns of tests that are skipped since what is tested lacks what they need
 }
 
 // event is a line of `go test -json` (go doc test2json, go help buildjson).
@@ -65,11 +67,12 @@ type report struct {
 	suites                  int
 	passed, failed, skipped int
 	seen                    map[string]bool // of mayWait
+	lacked                  map[string]int  // of mayLack, how many tests were skipped by it
 	goFailed                bool            // as ./test says when the go command has ended with a failure
 }
 
 func newReport(out io.Writer, o options) *report {
-	return &report{options: o, out: out, pkgs: map[string]*pkg{}, seen: map[string]bool{}}
+	return &report{options: o, out: out, pkgs: map[string]*pkg{}, seen: map[string]bool{}, lacked: map[string]int{}}
 }
 
 // read takes events until the input ends. A line that is no event is printed as it is.
@@ -168,10 +171,17 @@ func (r *report) see(e event) {
 	}
 }
 
-// skip notes a skipped test or subtest: a test of the long list waits, unless the long tests were asked for.
+// skip notes a skipped test or subtest: a test of the long list waits, unless the long tests were asked for; one of the lacking list may.
 func (r *report) skip(t *test, e event) {
+	name := short(e.Package) + " " + e.Test
+	for pattern := range r.mayLack {
+		if ok, _ := path.Match(pattern, name); ok {
+			r.lacked[pattern]++
+			return
+		}
+	}
 	top, _, _ := strings.Cut(e.Test, "/")
-	listed := r.mayWait[short(e.Package)+" "+e.Test] || r.mayWait[short(e.Package)+" "+top]
+	listed := r.mayWait[name] || r.mayWait[short(e.Package)+" "+top]
 	if listed && !r.long {
 		t.waits = true
 		return
@@ -186,7 +196,7 @@ func (r *report) end(p *pkg, t *test, e event) {
 	case e.Action == "fail":
 		r.fail(p, "--- failed", e, t.output)
 	case len(t.skipped) > 0:
-		r.fail(p, "--- skipped without leave ("+strings.Join(t.skipped, ", ")+"; internal/testreport/long.txt lists what may)", e, t.output)
+		r.fail(p, "--- skipped without leave ("+strings.Join(t.skipped, ", ")+"; internal/testreport/long.txt and lacking.txt list what may)", e, t.output)
 	case t.waits:
 		r.skipped++
 	default:
@@ -263,7 +273,7 @@ func (r *report) finish() bool {
 // judge says what failed or was left out beside the tests that failed.
 func (r *report) judge() {
 	if r.failed == 0 { // else it may have been kept from running
-		r.judgeList()
+		r.judgeLists()
 	}
 	for _, check := range r.checks {
 		r.failed++
@@ -280,14 +290,27 @@ func (r *report) judge() {
 	if r.skipped > 0 {
 		fmt.Fprintf(r.out, "left to --long: %d\n", r.skipped)
 	}
+	lacked := 0
+	for _, n := range r.lacked {
+		lacked += n
+	}
+	if lacked > 0 {
+		fmt.Fprintf(r.out, "subtests skipped for what an engine lacks: %d\n", lacked)
+	}
 }
 
-// judgeList fails what the long list names in vain.
-func (r *report) judgeList() {
+// judgeLists fails what a list names in vain.
+func (r *report) judgeLists() {
 	for _, name := range slices.Sorted(maps.Keys(r.mayWait)) {
 		if !r.seen[name] {
 			r.failed++
 			fmt.Fprintf(r.out, "internal/testreport/long.txt lists a test that is not there: %s\n", name)
+		}
+	}
+	for _, pattern := range slices.Sorted(maps.Keys(r.mayLack)) {
+		if r.lacked[pattern] == 0 {
+			r.failed++
+			fmt.Fprintf(r.out, "internal/testreport/lacking.txt lists a test that was not skipped: %s\n", pattern)
 		}
 	}
 }

@@ -60,6 +60,15 @@ func TestReport(t *testing.T) {
 			shows:   []string{"without leave (TestB;"}, last: "0 passed, 1 failed, 0 skipped"},
 		{name: "the long list names no test", input: passes, options: options{mayWait: map[string]bool{"fsm TestGone": true, "fsm TestA": true}},
 			shows: []string{"not there: fsm TestGone\n"}, hides: "not there: fsm TestA", last: "1 passed, 1 failed, 0 skipped"},
+		{name: "an engine lacks something", input: passes + stream("store TestC/xy skip", "store TestC pass", "store - pass"),
+			options: options{long: true, mayLack: map[string]bool{"store Test*/x*": true}},
+			shows:   []string{"what an engine lacks: 1\n"}, hides: "without leave", last: "2 passed, 0 failed, 0 skipped"},
+		{name: "it lacks more than is listed", input: stream("store TestC/x skip", "store TestC/y skip", "store TestC pass", "store - pass"),
+			options: options{mayLack: map[string]bool{"store TestC/x": true}},
+			shows:   []string{"without leave (TestC/y;"}, last: "0 passed, 1 failed, 0 skipped"},
+		{name: "it does not lack what is listed", input: stream("store TestC/x pass", "store TestC pass", "store - pass"),
+			options: options{mayLack: map[string]bool{"store TestC/x": true}},
+			shows:   []string{"that was not skipped: store TestC/x\n"}, last: "1 passed, 1 failed, 0 skipped"},
 		{name: "a check failed before", input: passes, options: options{checks: []string{"gofmt"}},
 			shows: []string{"failed before the tests: gofmt\n"}, last: "1 passed, 1 failed, 0 skipped"},
 		{name: "no test ran", input: stream("docs - skip"), shows: []string{"no test ran\n"}, last: "0 passed, 1 failed, 0 skipped"},
@@ -126,11 +135,11 @@ func TestKeepIsBounded(t *testing.T) {
 }
 
 func TestParseLong(t *testing.T) {
-	got := parseLong("# a comment\n\n. TestA\nstore/sqlite  TestB/x # why\n")
+	got := parseList("# a comment\n\n. TestA\nstore/sqlite  TestB/x # why\n")
 	if len(got) != 2 || !got[". TestA"] || !got["store/sqlite TestB/x"] {
-		t.Errorf("parseLong gives %v", got)
+		t.Errorf("parseList gives %v", got)
 	}
-	for name := range parseLong(long) {
+	for name := range parseList(long) {
 		if strings.Count(name, " ") != 1 {
 			t.Errorf("long.txt: %q is not PACKAGE TEST", name)
 		}
