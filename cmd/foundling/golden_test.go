@@ -212,6 +212,7 @@ func goldens() []struct {
 		{"resume", "resume letters --reason done --yes", 0},
 		{"topics_set", "topics set mail --limit 5 --reason more --yes", 0},
 		{"erase", "erase @good @held --reason asked --yes", exitFinding},
+		{"projections_drop", "projections drop totals", exitRefused},
 		{"prune_dry", "prune --older-than 1h --dry-run", 0},
 		{"release_lock", "release-lock user:ann --reason why", exitRefused},
 		{"enqueue", "enqueue mail", 0},

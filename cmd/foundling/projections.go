@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/foundling-go/foundling/projections/findings"
@@ -22,9 +23,11 @@ func newProjections(a *app) *cobra.Command {
 		Short: "Say how far each durable projection has counted the log, and what has stopped",
 		Long: "Every version of each that the store keeps checkpoints of, such as the totals of the metrics. Retention lets nothing go that the newest\n" +
 			"version has not counted, so one that has stopped holds it back. The exit status is 1 where one has.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.projections(cmd.Context()) },
 	}
 	printing(a, cmd)
+	cmd.AddCommand(newProjectionsDrop(a))
 	return cmd
 }
 
@@ -43,20 +46,9 @@ func (a *app) projections(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	kept, err := runner.Versions(ctx, s)
-	if err != nil && !errors.Is(err, runner.ErrNoShelf) {
+	list, err := versionsOf(ctx, s)
+	if err != nil {
 		return err
-	}
-	var list []countedVersion
-	halted := false
-	for _, k := range kept {
-		v := countedVersion{Kept: k}
-		v.lag, v.err = runner.LagOf(ctx, s, k.View.Cursor, maxLag)
-		if v.err != nil && !isCursorLost(v.err) {
-			return v.err
-		}
-		halted = halted || k.View.Halt.Halted() || v.err != nil
-		list = append(list, v)
 	}
 	now, err := s.Now(ctx)
 	if err != nil {
@@ -65,15 +57,33 @@ func (a *app) projections(ctx context.Context) error {
 	if err := a.printProjections(list, now); err != nil {
 		return err
 	}
-	if halted {
+	if slices.ContainsFunc(list, countedVersion.stopped) {
 		return exit(exitFinding)
 	}
 	return nil
 }
 
+// versionsOf is every version that the store keeps checkpoints of.
+func versionsOf(ctx context.Context, s store.Store) ([]countedVersion, error) {
+	kept, err := runner.Versions(ctx, s)
+	if err != nil && !errors.Is(err, runner.ErrNoShelf) {
+		return nil, err
+	}
+	var list []countedVersion
+	for _, k := range kept {
+		v := countedVersion{Kept: k}
+		v.lag, v.err = runner.LagOf(ctx, s, k.View.Cursor, maxLag)
+		if v.err != nil && !isCursorLost(v.err) {
+			return nil, v.err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
 func (a *app) printProjections(list []countedVersion, now time.Time) error {
 	if !a.forPeople() {
-		return a.projectionsJSON(list, now)
+		return printJSON(a, document[jsonProjection]{Schema: "foundling.projections/v1", AsOf: atTime(now), Items: jsonProjections(list)})
 	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(a.stdout, "no projection has a checkpoint yet: workers keep the totals")
@@ -100,10 +110,13 @@ func (a *app) printProjections(list []countedVersion, now time.Time) error {
 	return err
 }
 
+// stopped reports whether a version goes on no more.
+func (v countedVersion) stopped() bool { return v.View.Halt.Halted() || v.err != nil }
+
 // phase is what a version is at, in a word.
 func (v countedVersion) phase() string {
 	switch {
-	case v.View.Halt.Halted() || v.err != nil:
+	case v.stopped():
 		return runner.Halted.String()
 	case !v.View.Current:
 		return runner.Building.String()
@@ -143,8 +156,8 @@ type jsonProjection struct {
 	Stopped     *string    `json:"stopped"` // why it has stopped; null where it has not
 }
 
-func (a *app) projectionsJSON(list []countedVersion, now time.Time) error {
-	d := document[jsonProjection]{Schema: "foundling.projections/v1", AsOf: atTime(now)}
+func jsonProjections(list []countedVersion) []jsonProjection {
+	var all []jsonProjection
 	for _, v := range list {
 		j := jsonProjection{
 			Projection: v.View.Name, Version: v.View.Version, Phase: v.phase(), Position: whole(v.View.AsOf.Position), Cursor: string(v.View.Cursor),
@@ -162,9 +175,9 @@ func (a *app) projectionsJSON(list []countedVersion, now time.Time) error {
 		case v.err != nil:
 			j.Stopped = orNull(v.err.Error())
 		}
-		d.Items = append(d.Items, j)
+		all = append(all, j)
 	}
-	return printJSON(a, d)
+	return all
 }
 
 // isCursorLost reports whether a checkpoint stands where the log does not reach, or is not any more.

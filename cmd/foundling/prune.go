@@ -159,7 +159,7 @@ func (p *pruned) print(verb string, outcome actOutcome) error {
 		fmt.Fprintf(&b, "  %s told once more what is still open\n", count(r.Snapshots, "event"))
 	}
 	if r.HeldBackBy != "" {
-		fmt.Fprintf(&b, "  more is old enough and stays: projection %s has not counted it (foundling projections)\n", harmless(r.HeldBackBy))
+		fmt.Fprintf(&b, "  more is old enough and stays: projection %s has not counted it (see foundling projections)\n", harmless(r.HeldBackBy))
 	}
 	_, err := io.WriteString(p.stdout, b.String())
 	return err

@@ -210,6 +210,33 @@ func TestVersionsListsWhatIsKept(t *testing.T) {
 	}
 }
 
+// A projection that is forgotten holds nothing back. One that runs all the same counts anew.
+func TestForgottenProjectionHoldsNothingBack(t *testing.T) {
+	h := busy(t, 8, 200)
+	r := start(t, h.Store, small, made(tally{name: "tally", version: 1}), totals)
+	catchUp(t, r)
+	n := len(checkpoints(t, h.Store, store.CheckpointFilter{Name: "tally"}))
+	if got, err := runner.Forget(t.Context(), h.Store, "tally"); err != nil || got != n || n == 0 {
+		t.Errorf("forgot %d checkpoints of %d, %v", got, n, err)
+	}
+	if kept, err := runner.Versions(t.Context(), h.Store); err != nil || len(kept) != 1 || kept[0].View.Name != "totals" {
+		t.Errorf("kept is %v, %v, want the totals", kept, err)
+	}
+	if got, err := runner.Forget(t.Context(), h.Store, "tally"); err != nil || got != 0 {
+		t.Errorf("once more: forgot %d, %v", got, err)
+	}
+	if err := h.Busy(50); err != nil {
+		t.Fatal(err)
+	}
+	catchUp(t, r)
+	if got, want := string(current(t, h.Store, "tally").Bytes), folded(t, h, &tally{name: "tally", version: 1}); got != want {
+		t.Errorf("the one that ran on has\n%s\nwant\n%s", got, want)
+	}
+	if _, err := runner.Forget(t.Context(), shelfless{h.Store}, "tally"); !errors.Is(err, runner.ErrNoShelf) {
+		t.Errorf("in a store without a shelf: %v", err)
+	}
+}
+
 // Where the log's beginning has gone, a new version begins with the oldest view of an older version that it takes, and else says since when it counts.
 func TestNewVersionOnAPrunedLog(t *testing.T) {
 	h := busy(t, 4, 600)

@@ -42,3 +42,25 @@ func Versions(ctx context.Context, s store.Store) ([]Kept, error) {
 	}
 	return list, nil
 }
+
+// Forget drops every checkpoint of a projection, of all its versions, and says how many there were: for one that nobody runs any more, which would
+// hold back pruning for ever (see store.Prunable). One that runs begins again with the oldest event that is kept. ErrNoShelf where the store keeps
+// nothing of the kind.
+func Forget(ctx context.Context, s store.Store, name string) (int, error) {
+	shelf, ok := store.As[store.Shelf](s)
+	if !ok {
+		return 0, ErrNoShelf
+	}
+	all, err := shelf.Checkpoints(ctx, store.CheckpointFilter{Name: name})
+	if err != nil {
+		return 0, fmt.Errorf("checkpoints: %w", err)
+	}
+	keys := make([]store.CheckpointKey, len(all))
+	for i, c := range all {
+		keys[i] = c.CheckpointKey
+	}
+	if err := shelf.Drop(ctx, keys...); err != nil {
+		return 0, fmt.Errorf("checkpoints of %s: %w", name, err)
+	}
+	return len(keys), nil
+}
