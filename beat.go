@@ -24,6 +24,7 @@ func (inc *incarnation) beatLoop(ctx context.Context) {
 	defer inc.resign(ctx, beat)
 	ticker := time.NewTicker(inc.opts.HeartbeatInterval)
 	defer ticker.Stop()
+	held := ""
 	for waits := false; ; {
 		if inc.fresh() { // whoever cannot say that he lives does not judge others
 			if inc.counted.Load() {
@@ -34,6 +35,7 @@ func (inc *incarnation) beatLoop(ctx context.Context) {
 				inc.log.InfoContext(ctx, "sweep waits", keyReason, step.Sweep.Doubt.Reason, keyDetail, step.Sweep.Doubt.Detail)
 			}
 			waits = step.Waits
+			held = inc.tellHeld(ctx, step.Pruned, held)
 		} else {
 			inc.leads.Store(false)
 		}
@@ -74,6 +76,19 @@ func (inc *incarnation) step(ctx context.Context, beat *reaper.Beat) reaper.Step
 		inc.log.ErrorContext(ctx, "beat failed", keyError, err)
 	}
 	return step
+}
+
+// tellHeld says which projection keeps what is old enough from going, unless it was said before. It gives back what is known now.
+func (inc *incarnation) tellHeld(ctx context.Context, p reaper.Pruned, before string) string {
+	if !p.Done {
+		return before // it did not look
+	}
+	held := holder(p)
+	if held != "" && held != before {
+		inc.log.WarnContext(ctx, "a projection holds retention back, which lets nothing go that it has not counted; one that nobody runs"+
+			" any more goes with foundling projections drop", keyProjection, p.Held.Name, keyVersion, p.Held.Version)
+	}
+	return held
 }
 
 // report logs what a sweep did.

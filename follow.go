@@ -180,7 +180,7 @@ func (f *following) passes(ctx context.Context, r events.Recorded) (bool, error)
 	return topic == f.filter.Topic, err
 }
 
-// topicOf is the topic that an event is about; empty where it is about none, or where its message's beginning was let go.
+// topicOf is the topic that an event is about; empty where it is about none.
 func (f *following) topicOf(ctx context.Context, r events.Recorded) (string, error) {
 	switch r.Entity.Kind {
 	case events.KindTopic:

@@ -160,7 +160,10 @@ func (inc *incarnation) begin(ctx context.Context) error {
 	started := events.WorkerStarted{
 		Host: host, PID: os.Getpid(), Version: inc.opts.Program, Topics: inc.names,
 		Concurrency: inc.opts.Concurrency, HeartbeatInterval: inc.opts.HeartbeatInterval, Proof: inc.provable,
-		FenceAfter: max(inc.opts.FenceAfter, 0),
+		FenceAfter: max(inc.opts.FenceAfter, 0), Retention: inc.opts.Retention,
+	}
+	if started.Retention == Forever {
+		started.Retention = -time.Microsecond // the least that an event can tell
 	}
 	for _, name := range inc.names {
 		started.Limits = append(started.Limits, inc.handlers[name].start.Limit)

@@ -84,7 +84,8 @@ type MessageInfo struct {
 	Payload Content
 	Result  Content // of a completed one whose handler set a result
 
-	// BeginningPruned says that retention let go of the beginning of its history: of a message that has ended, nothing but the end is known then.
+	// BeginningPruned says that retention let go of the beginning of its history: of a message that has ended, its topic, what is kept of its
+	// payload and its end are all that is known then.
 	BeginningPruned bool
 }
 
@@ -144,9 +145,10 @@ func newInfo(m fsm.Message) MessageInfo {
 
 // chronicle is a message with what its events say beside its state.
 type chronicle struct {
-	info    MessageInfo
-	payload events.Facts
-	result  events.Facts
+	info     MessageInfo
+	payload  events.Facts
+	result   events.Facts
+	headless bool // it has ended, and none of the events that are left says what it was
 }
 
 // errBeginningLost says that a history without its beginning does not say what a message is.
@@ -178,7 +180,7 @@ func newChronicle(history []events.Recorded) (chronicle, error) {
 // endOnly is what the events of a message say whose beginning is gone: it has ended, or they would begin with its state.
 func endOnly(history []events.Recorded) (chronicle, error) {
 	last := history[len(history)-1] // a refusal or an erasure tells the state as well
-	c := chronicle{info: MessageInfo{ID: last.Entity.ID, State: last.To, BeginningPruned: true}}
+	c := chronicle{info: MessageInfo{ID: last.Entity.ID, State: last.To, BeginningPruned: true}, headless: true}
 	if !hasEnded(last.To) {
 		return c, fmt.Errorf("%s: %w", last.Entity, errBeginningLost)
 	}

@@ -186,7 +186,7 @@ func (l *listing) readRows(ctx context.Context) (more bool, err error) {
 		Kind: events.KindMessage, Topic: l.opts.Topic, States: l.opts.kept(), Lock: l.opts.Lock, After: l.behind(),
 		Order: store.Falling, Limit: l.opts.Limit + 1,
 	}
-	if len(f.States) == 0 {
+	if until := l.opts.Until; len(f.States) == 0 || !until.IsZero() && firstID(until) == (ID{}) { // no id is lower than that
 		return false, nil
 	}
 	if l.opts.Key != "" {

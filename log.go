@@ -30,6 +30,7 @@ const (
 	keySince      = "since"
 
 	// Counts.
+	keyCheckpoints    = "checkpoints"
 	keyClaims         = "claims"
 	keyDeadLettered   = "dead_lettered"
 	keyEvents         = "events"

@@ -44,6 +44,7 @@ type PruneReport struct {
 	Commits   int       // 0 of a plan
 	Events    int       // that went, with the payloads and results of the messages that ended there
 	Snapshots int       // of what is open, or may come back: it told its state once more, so that its older events could go. Of a plan 1,000 at most
+	More      bool      // of a plan: these are 100,000 events or nearly, and more may go
 	Through   int64     // the position of the last event that went; 0 where none did
 	UntilAt   time.Time // when its commit was decided; zero where none went
 	// HeldBackBy is the durable projection, as in "totals version 1", whose newest checkpoint keeps more from going that is old enough: what it has not
@@ -52,16 +53,22 @@ type PruneReport struct {
 }
 
 func newPruneReport(r reaper.Pruned) PruneReport {
-	report := PruneReport{Commits: r.Commits, Events: r.Events, Snapshots: r.Told, Through: r.Through, UntilAt: r.UntilAt}
-	if r.Held.Name != "" {
-		report.HeldBackBy = fmt.Sprintf("%s version %d", r.Held.Name, r.Held.Version)
+	return PruneReport{
+		Commits: r.Commits, Events: r.Events, Snapshots: r.Told, Through: r.Through, UntilAt: r.UntilAt, More: r.More, HeldBackBy: holder(r),
 	}
-	return report
+}
+
+// holder is the projection that keeps more from going; empty where none does.
+func holder(r reaper.Pruned) string {
+	if r.Held.Name == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s version %d", r.Held.Name, r.Held.Version)
 }
 
 // Prune lets the beginning of the log go, with the payloads and results of the messages that ended there. What is open, or a dead letter, stays whole:
 // it tells its state once more, and its events go. Nothing goes that a durable projection has not counted; what Foundling itself counts is counted
-// first. Workers do the same by themselves; see WorkerOptions.Retention.
+// first, as far as it can be: PruneReport.HeldBackBy names what could not. Workers do the same by themselves; see WorkerOptions.Retention.
 //
 // It blocks for a commit for each 5,000 events, and for as long as counting takes. Broken off, it has done what it reports, and the next goes on. An engine that keeps its whole log is a
 // [store.ErrNoPruner].
@@ -70,10 +77,14 @@ func (c *Client) Prune(ctx context.Context, o PruneOptions) (PruneReport, error)
 	if err != nil {
 		return PruneReport{}, err
 	}
-	if err := c.count(ctx); err != nil {
-		return PruneReport{}, fmt.Errorf("prune: count what goes: %w", err)
+	uncounted := c.count(ctx)
+	if ctx.Err() != nil {
+		return PruneReport{}, fmt.Errorf("prune: count what goes: %w", uncounted)
 	}
-	r, err := c.prune(o).Run(ctx)
+	r, err := c.prune(o).Run(ctx) // of what was counted
+	if err != nil && uncounted != nil {
+		err = errors.Join(err, fmt.Errorf("prune: count what goes: %w", uncounted))
+	}
 	return newPruneReport(r), err
 }
 

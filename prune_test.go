@@ -93,6 +93,53 @@ func TestPrune(t *testing.T) {
 }
 
 // Nothing goes that a durable projection has not counted, and who asks is told which one that is.
+// A message may end long after it was enqueued, and retention take its beginning alone. What is kept of it is found by its topic, and can be erased.
+func TestAMessageWhoseBeginningWasPrunedIsStillFoundByItsTopic(t *testing.T) {
+	s := newShelf(t)
+	mail := foundling.NewTopic[string]("letters", foundling.TopicOptions{})
+	id, err := mail.Enqueue(t.Context(), s.c, "dear ann", foundling.EnqueueOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.pass(time.Hour)
+	if err := s.c.Cancel(t.Context(), "unwanted", id); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := s.c.Prune(t.Context(), foundling.PruneOptions{OlderThan: 30 * time.Minute, Reason: "INC-7"}); err != nil || report.Events == 0 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	m := get(t, s.c, id)
+	if !m.BeginningPruned || m.Topic != "letters" || m.State != foundling.Cancelled || m.Payload.Size != 10 || string(m.Payload.Bytes) != `"dear ann"` {
+		t.Errorf("got %+v", m)
+	}
+	page, err := s.c.List(t.Context(), foundling.ListOptions{Topic: "letters", States: foundling.States()})
+	if err != nil || len(page.Messages) != 1 || page.Messages[0].ID != id {
+		t.Errorf("listed by its topic: %+v, %v", page.Messages, err)
+	}
+	first, err := store.Oldest(t.Context(), s.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ends int
+	for r, err := range s.c.Events(t.Context(), first, foundling.EventFilter{Topic: "letters", Stop: foundling.StopAtHead}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Entity.ID == id {
+			ends++
+		}
+	}
+	if ends != 1 {
+		t.Errorf("of its topic's events %d are of it, want its end", ends)
+	}
+	if err := s.c.Erase(t.Context(), "asked", id); err != nil {
+		t.Fatal(err)
+	}
+	if m := get(t, s.c, id); m.Payload.Bytes != nil || m.Topic != "letters" {
+		t.Errorf("erased: %+v", m)
+	}
+}
+
 func TestAPruneIsHeldBack(t *testing.T) {
 	s := newShelf(t)
 	whole := toHead(t, s.c, "", foundling.EventFilter{})

@@ -36,6 +36,9 @@ func (c *Client) get(ctx context.Context, id ID) (MessageInfo, error) {
 	var whole [2]bool
 	info.Payload, whole[0] = c.content(info.Payload, told.payload, contents.Payload)
 	info.Result, whole[1] = c.content(info.Result, told.result, contents.Result)
+	if told.headless && contents.Payload != nil { // what it was went with its beginning, and its bytes stay until its end goes
+		info.Payload = Content{Size: len(contents.Payload.Bytes), Bytes: contents.Payload.Bytes, codec: c.opts.Codec}
+	}
 	if whole != [2]bool{true, true} {
 		return MessageInfo{}, &events.Corrupt{Entity: events.MessageEntity(id), Detail: "its payload or result has other bytes than were enqueued or set"}
 	}
@@ -51,7 +54,15 @@ func (c *Client) chronicle(ctx context.Context, id ID) (chronicle, error) {
 	if len(history) == 0 {
 		return chronicle{}, c.notFound(ctx, id)
 	}
-	return newChronicle(history)
+	told, err := newChronicle(history)
+	if err != nil || !told.headless {
+		return told, err
+	}
+	bounded, cancel := c.within(ctx)
+	defer cancel()
+	contents, err := c.store.Contents(bounded, id)
+	told.info.Topic = contents.Topic
+	return told, err
 }
 
 // maxOvertaken bounds how often a reading begins again since retention has overtaken it.
@@ -141,9 +152,10 @@ func idTime(id ID) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// firstID is the lowest id of a time, rounded up to whole milliseconds: all ids of earlier ones are lower.
+// firstID is the lowest id of a time, rounded up to whole milliseconds: all ids of earlier ones are lower. What an id cannot tell, such as a time
+// before 1970, is the nearest that it can.
 func firstID(t time.Time) ID {
-	ms := t.Add(time.Millisecond - 1).UnixMilli()
+	ms := min(max(t.Add(time.Millisecond-1).UnixMilli(), 0), 1<<48-1)
 	var id ID
 	for i := range 6 {
 		id[i] = byte(ms >> (40 - 8*i))

@@ -11,6 +11,14 @@ import (
 // tailEvery is how often the head of the log is looked at for commits of other processes while somebody follows it.
 const tailEvery = 25 * time.Millisecond
 
+// lookEvery is how often the head is looked at for the commits of others: tailEvery, or what a store says that knows better.
+func lookEvery(s store.Store) time.Duration {
+	if paced, ok := store.As[interface{ LookEvery() time.Duration }](s); ok {
+		return paced.LookEvery()
+	}
+	return tailEvery
+}
+
 // tail tells all followers of a client's log that it may have grown: at once for the client's own commits, by looking at the head for those of
 // others. However many follow, one of them looks.
 type tail struct {
@@ -75,7 +83,7 @@ func (t *tail) after(count int) <-chan struct{} {
 
 // look looks at the head until it has moved. What it cannot see may have moved: whoever reads on is told why it cannot be read.
 func (t *tail) look(ctx context.Context, s store.Store, grown <-chan struct{}) {
-	ticker := time.NewTicker(tailEvery)
+	ticker := time.NewTicker(lookEvery(s))
 	defer ticker.Stop()
 	for {
 		head, err := s.Head(ctx)

@@ -117,8 +117,8 @@ func (o EnqueueOptions) validate() error {
 		return fmt.Errorf("enqueue options: UniqueFor %s, Delay %s, want 0 or more: %w", o.UniqueFor, o.Delay, ErrInvalid)
 	case o.Delay > 0 && !o.At.IsZero():
 		return fmt.Errorf("enqueue options: both At %s and Delay %s: %w", o.At.Format(time.RFC3339), o.Delay, ErrInvalid)
-	case o.At.Year() > 9999:
-		return fmt.Errorf("enqueue options: At in the year %d, at most 9999: %w", o.At.Year(), ErrInvalid)
+	case o.At.UTC().Year() > 9999:
+		return fmt.Errorf("enqueue options: At in the year %d, at most 9999: %w", o.At.UTC().Year(), ErrInvalid)
 	case o.MaxAttempts < 0:
 		return fmt.Errorf("enqueue options: MaxAttempts %d, want 0 or more: %w", o.MaxAttempts, ErrInvalid)
 	case o.Priority < High || o.Priority > Low:

@@ -32,7 +32,7 @@ func (inc *incarnation) totalsLoop(ctx context.Context) {
 		}
 		return
 	}
-	t := totals{runner: r, halted: map[string]bool{}}
+	t := totals{runner: r, told: map[told]bool{}}
 	ticker := time.NewTicker(countEvery)
 	defer ticker.Stop()
 	pace := retryPace()
@@ -59,27 +59,56 @@ func (inc *incarnation) totalsLoop(ctx context.Context) {
 // totals is the durable projections, as one incarnation runs them.
 type totals struct {
 	runner *runner.Runner
-	halted map[string]bool // those of which it was said
+	told   map[told]bool // what was said
 }
 
-// step counts a page of events, and says what has stopped.
+// trouble is what may be wrong with a projection.
+type trouble uint8
+
+const (
+	halted trouble = iota
+	passed
+	spoilt
+)
+
+// told is what was said of a projection.
+type told struct {
+	trouble
+	projection string
+}
+
+// step counts a page of events, and says what is wrong.
 func (t *totals) step(ctx context.Context, inc *incarnation) (more bool, err error) {
 	bounded, cancel := inc.client.within(ctx)
 	defer cancel()
 	more, err = t.runner.Step(bounded)
 	for _, s := range t.runner.Status() {
-		if s.Saved.Position > 0 || s.Phase == runner.Halted {
+		if s.Saved.Position > 0 || s.Passed.Events > 0 || s.Phase == runner.Halted {
 			inc.counted.Store(true)
 		}
-		if s.Phase == runner.Halted && !t.halted[s.Name] {
-			t.halted[s.Name] = true
+		log := inc.log.With(keyProjection, s.Name, keyVersion, s.Version)
+		if s.Phase == runner.Halted && t.first(halted, s.Name) {
 			why := s.Err // what was wrong with its checkpoint
 			if s.Halt.Halted() {
 				why = errors.New(s.Halt.String())
 			}
-			inc.log.ErrorContext(ctx, "a projection has stopped; retention lets nothing go that it has not taken", keyProjection, s.Name,
-				keyVersion, s.Version, keyError, why)
+			log.ErrorContext(ctx, "a projection has stopped; retention lets nothing go that it has not taken", keyError, why)
+		}
+		if s.Passed.Events > 0 && t.first(passed, s.Name) {
+			log.ErrorContext(ctx, "a projection has passed over events that cannot be read", keyEvents, s.Passed.Events, keySince, s.Passed.First)
+		}
+		if s.Spoilt > 0 && t.first(spoilt, s.Name) {
+			log.WarnContext(ctx, "the newest checkpoints of a projection are not what was saved; it went on from an older one",
+				keyCheckpoints, s.Spoilt)
 		}
 	}
 	return more, err
+}
+
+// first reports whether a trouble is to be said: once by each process.
+func (t *totals) first(what trouble, projection string) bool {
+	key := told{what, projection}
+	before := t.told[key]
+	t.told[key] = true
+	return !before
 }

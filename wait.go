@@ -86,15 +86,20 @@ func (w *waits) settle(ctx context.Context, c *Client) error {
 	select {
 	case <-settled:
 		return nil
-	default:
-	}
-	select {
-	case <-settled:
-		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	case w.turn <- struct{}{}:
 		defer func() { <-w.turn }()
+		return w.first(ctx, c, settled)
+	}
+}
+
+// first begins the reading, in its turn, unless somebody has: what stands before the place, those who wait already would never see.
+func (w *waits) first(ctx context.Context, c *Client, settled <-chan struct{}) error {
+	select {
+	case <-settled:
+		return nil
+	default:
 		return w.begin(ctx, c)
 	}
 }

@@ -69,7 +69,7 @@ type WorkerOptions struct {
 
 	// Retention is how old events must be before the leader of the beat lets them go, with the payloads and results of the messages that ended with
 	// them; 0 is DefaultRetention, Forever lets nothing go, and the least is 1 s. What is open, or a dead letter, stays whatever its age. Where
-	// workers of one store have several, that of the leader counts.
+	// workers of one store have several, the longest counts, as long as the worker that has it is known (see WorkerTTL).
 	Retention time.Duration
 
 	// OnError is told of each attempt that failed in this process, once its result is stored, or is known not to be: of errors, panics and

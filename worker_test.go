@@ -295,6 +295,8 @@ func TestBadArgumentsNameTheirValueAndBound(t *testing.T) {
 		{"no UTF-8 in a topic", "a\xffb", foundling.EnqueueOptions{}, "", []string{"not UTF-8"}},
 		{"long key", "t", foundling.EnqueueOptions{Key: long}, "", []string{"key", "201 bytes", "at most 200"}},
 		{"an instant that no log can keep", "t", foundling.EnqueueOptions{At: time.Date(1116918, 1, 1, 0, 0, 0, 0, time.UTC)}, "", []string{"1116918", "at most 9999"}},
+		{"one that is in the next year elsewhere", "t", foundling.EnqueueOptions{At: time.Date(9999, 12, 31, 23, 0, 0, 0, time.FixedZone("", -12*3600))}, "",
+			[]string{"year 10000", "at most 9999"}},
 		{"large payload", "t", foundling.EnqueueOptions{}, strings.Repeat("x", 1<<20), []string{"1048578 bytes", "at most 1048576"}},
 		{"both times", "t", foundling.EnqueueOptions{At: time.Now(), Delay: 1}, "", []string{"At", "Delay"}},
 		{"an id of another version", "t", foundling.EnqueueOptions{ID: foundling.ID{1}}, "", []string{"version 7"}},

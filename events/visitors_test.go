@@ -117,6 +117,11 @@ func fill(t *rapid.T, v reflect.Value) {
 		*p = events.State(rapid.Uint8().Draw(t, "state"))
 	case *uint32:
 		*p = rapid.Uint32().Draw(t, "uint32")
+	case *fsm.EarlierSteps:
+		for i := range rapid.IntRange(0, len(p)).Draw(t, "steps") {
+			at := rapid.Int64Range(1, 1<<50).Draw(t, "at")
+			p[i] = fsm.ClockStep{At: time.UnixMicro(at).UTC(), By: time.Duration(rapid.Int64Range(-1<<50, 1<<50).Draw(t, "by")) * time.Microsecond}
+		}
 	case *[]string:
 		if list := rapid.SliceOfN(someWords, 0, 4).Draw(t, "texts"); len(list) > 0 {
 			*p = list

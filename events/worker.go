@@ -13,6 +13,7 @@ type WorkerStarted struct {
 	Proof             bool          // it holds an OS lock while it lives, so that its end can be proven
 	FenceAfter        time.Duration // how long after its last confirmed heartbeat it ends its handlers' contexts by itself
 	Limits            []int         // what its code declares as its topics' limits, in their order; 0 declares none
+	Retention         time.Duration // how old events must be before it lets them go; below zero it keeps all, 0 does not say
 }
 
 // Type is worker.started.
@@ -29,6 +30,7 @@ func (e *WorkerStarted) VisitFields(f *Fields) {
 	f.Flag("proof", &e.Proof)
 	f.Duration("fence_after", &e.FenceAfter)
 	f.Ints("limits", &e.Limits)
+	f.Duration("retention", &e.Retention)
 }
 
 // WorkerStopped : it ended as it should, holding nothing.

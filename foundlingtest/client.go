@@ -72,7 +72,7 @@ func NewWith(t TB, o Options) *Client {
 		o.Client.Logger = slog.New(slog.NewTextHandler(logWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
 	}
 	s := memory.New(memory.Options{Clock: clock.now})
-	e := newEngine(s)
+	e := newEngine(s, clock)
 	inner, err := foundling.NewClient(e, o.Client)
 	if err != nil {
 		t.Fatalf("foundlingtest: %v", err)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/foundling-go/foundling/store/memory"
 )
@@ -11,6 +12,7 @@ import (
 // engine is the store with hints of its own: when time has gone by, which no commit tells.
 type engine struct {
 	*memory.Store
+	clock clock
 
 	mu       sync.Mutex
 	watchers map[*watcher]struct{}
@@ -23,9 +25,12 @@ type watcher struct {
 	hints  chan struct{}
 }
 
-func newEngine(s *memory.Store) *engine {
-	return &engine{Store: s, watchers: map[*watcher]struct{}{}, watched: make(chan struct{}, 1)}
+func newEngine(s *memory.Store, c clock) *engine {
+	return &engine{Store: s, clock: c, watchers: map[*watcher]struct{}{}, watched: make(chan struct{}, 1)}
 }
+
+// LookEvery is how often whoever follows the log looks for the commits of others. There are none: the client's own wake him.
+func (e *engine) LookEvery() time.Duration { return e.clock.poll() }
 
 // Watch implements store.Waiter.
 func (e *engine) Watch(topics []string) (<-chan struct{}, func()) {

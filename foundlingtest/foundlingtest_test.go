@@ -234,6 +234,33 @@ func TestABubbleIsOneTime(t *testing.T) {
 	})
 }
 
+// A message with all its retries takes days of a bubble's time. Whoever waits for it meanwhile must not look at the log at each tick of them, which
+// took most of a minute.
+func TestWhoWaitsInABubbleLetsItsDaysGoByAtOnce(t *testing.T) {
+	begun := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		c := foundlingtest.New(t)
+		id := enqueue(t, c, mails, "x", foundling.EnqueueOptions{})
+		ended := make(chan foundling.MessageInfo, 1)
+		go func() {
+			m, err := c.Wait(t.Context(), id)
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- m
+		}()
+		c.RunUntilEnded(t, func(w *foundling.Worker) {
+			mails.Handle(w, func(context.Context, foundling.Message[string]) error { return errors.New("busy") })
+		})
+		if m := <-ended; m.State != foundling.DeadLettered || m.Attempts != 25 || m.EndedAt.Sub(m.EnqueuedAt) < 24*time.Hour {
+			t.Errorf("it is %s after %d attempts and %s", m.State, m.Attempts, m.EndedAt.Sub(m.EnqueuedAt))
+		}
+	})
+	if took := time.Since(begun); took > 15*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
 func TestTimeByHandStandsStill(t *testing.T) {
 	start := time.Date(2026, 11, 29, 6, 26, 31, 0, time.UTC)
 	c := foundlingtest.NewWith(t, foundlingtest.Options{Start: start})

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"slices"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -12,13 +13,15 @@ var clockLife = newLifecycle(events.KindClock,
 	edge(events.TypeClockSnapshotted, events.Active, events.Active),
 )
 
-// Clock is what the log knows of the store's clock: its last step. Its zero value is a clock that never stepped.
+// Clock is what the log knows of the store's clock: its last step, and those before it as far as ages go by them. Its zero value is a clock that
+// never stepped.
 type Clock struct {
 	Version int
 	State   events.State
 	StepAt  time.Time // when the step was recorded
 	FromAt  time.Time // what it would have said had it gone on
 	ToAt    time.Time // what it said
+	Earlier EarlierSteps
 }
 
 // VisitFields names the fields as a store keeps them. The version has a column of its own.
@@ -27,6 +30,7 @@ func (c *Clock) VisitFields(f *events.Fields) {
 	f.Time("step", &c.StepAt)
 	f.Time("from", &c.FromAt)
 	f.Time("to", &c.ToAt)
+	c.Earlier.visit(f)
 }
 
 // Age is how long ago something was stored. What lies in the future was stored before the clock was set back: it ages from the last step
@@ -42,12 +46,26 @@ func (c Clock) Age(now, then time.Time) time.Duration {
 }
 
 // OlderThan is the time before which everything that was stored is truly older than an age. What was stored before the clock was set ahead
-// looks older than it is, by as much as the clock was set: it is so until the clock has gone on for that age since.
+// looks older than it is, by as much as the clock was set: it is so until the clock has gone on for that age since. A step back takes from what
+// earlier steps have added.
 func (c Clock) OlderThan(now time.Time, age time.Duration) time.Time {
-	if ahead := c.ToAt.Sub(c.FromAt); ahead > 0 && now.Sub(c.StepAt) < age {
-		now = now.Add(-ahead)
+	var ahead, since time.Duration // most, and all, by which the clock was set ahead since a step, of those from the newest on
+	for _, step := range slices.Backward(c.steps()) {
+		if now.Sub(step.At)-max(since, 0) >= age {
+			break
+		}
+		since += step.By
+		ahead = max(ahead, since)
 	}
-	return now.Add(-age)
+	return now.Add(-ahead).Add(-age)
+}
+
+// steps is the steps that are known, oldest first.
+func (c Clock) steps() []ClockStep {
+	if c.State == events.Absent {
+		return nil
+	}
+	return append(c.Earlier.list(), ClockStep{At: c.StepAt, By: c.ToAt.Sub(c.FromAt)})
 }
 
 // StepClock records that the clock was seen to step. Several see the same step: within the tolerance it is one.
@@ -89,6 +107,7 @@ func (c Clock) Evolve(event events.Event, at time.Time) Clock {
 	}
 	c.Version++
 	if e, ok := event.(*events.ClockStepped); ok {
+		c.Earlier = earlier(c.steps())
 		c.State, c.StepAt, c.FromAt, c.ToAt = events.Active, at, e.FromAt, e.ToAt
 	}
 	return c

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"iter"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -44,7 +45,7 @@ func (l Log) Evolve(event events.Event, _ time.Time) Log {
 // Pruning is how much of the beginning of the log may go, as a store answers a command that wants to know.
 type Pruning struct {
 	Through int64     // the position of the last event that may go, the last one of its commit; 0 where none may
-	At      time.Time // when that commit was decided
+	At      time.Time // when that commit was decided, which may be in the future
 	Events  int
 	Rows    []Value // kept entities whose state must be told once more before these events go, in the order of their entities; not necessarily all
 }
@@ -86,6 +87,32 @@ func (c Prune) Bound(clock Clock, now time.Time) time.Time {
 	return c.Before
 }
 
+// old reports whether what was decided at a time may go by its age. What lies in the future was decided before the clock was set back, and counts as
+// of the last step that is known; where none is, it stays.
+func (c Prune) old(clock Clock, at, now time.Time) bool {
+	if at.After(now) {
+		if at = clock.StepAt; at.IsZero() {
+			return false
+		}
+	}
+	return at.Before(c.Bound(clock, now))
+}
+
+// LongestRetention is the retention of a store whose workers have several: the longest that any of them names who may come back. It is below zero
+// where one keeps all, and 0 where none says anything.
+func LongestRetention(workers iter.Seq[Worker]) (longest time.Duration) {
+	for w := range workers {
+		switch {
+		case !w.Kept():
+		case w.Retention < 0:
+			return w.Retention
+		default:
+			longest = max(longest, w.Retention)
+		}
+	}
+	return longest
+}
+
 // Pruned is what a Prune saw beside what it changed.
 type Pruned struct {
 	Pruning
@@ -95,9 +122,13 @@ type Pruned struct {
 // Decide gives what the store must keep and let go. A full page of rows is told, and nothing goes: there may be more of them.
 func (c Prune) Decide(held Held) (Outcome, Pruned, error) {
 	seen := Pruned{Pruning: held.Pruning}
-	if seen.Through == 0 || !seen.At.Before(c.Bound(held.Clock, held.Now)) {
+	if seen.Through == 0 || !c.old(held.Clock, seen.At, held.Now) {
 		return Outcome{}, Pruned{}, nil
 	}
+	if seen.At.After(held.Now) {
+		seen.At = held.Now // what is told of the log says nothing of times that have not come
+	}
+	held.Pruning = seen.Pruning
 	for _, v := range seen.Rows {
 		if lock, ok := v.(*Lock); ok && lock.Held != len(held.out(lock.Name)) {
 			seen.Unseen = append(seen.Unseen, *lock)

@@ -2,12 +2,14 @@ package fsm_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 const day = 24 * time.Hour
@@ -125,6 +127,96 @@ func TestPruneStopsAtWhatCannotBeTold(t *testing.T) {
 	}
 }
 
+func TestLongestRetention(t *testing.T) {
+	of := func(state events.State, retention time.Duration) fsm.Worker {
+		return fsm.Worker{State: state, Retention: retention}
+	}
+	for _, tt := range []struct {
+		workers []fsm.Worker
+		want    time.Duration
+	}{
+		{nil, 0},
+		{[]fsm.Worker{of(events.Live, 0)}, 0},
+		{[]fsm.Worker{of(events.Live, day), of(events.Lost, 3*day), of(events.Live, 2*day), of(events.Live, 0)}, 3 * day},
+		{[]fsm.Worker{of(events.Live, day), of(events.Stopped, 3*day), of(events.Purged, -1)}, day},
+		{[]fsm.Worker{of(events.Live, day), of(events.Lost, -time.Microsecond), of(events.Live, 2*day)}, -time.Microsecond},
+	} {
+		if got := fsm.LongestRetention(slices.Values(tt.workers)); got != tt.want {
+			t.Errorf("of %v: %s, want %s", tt.workers, got, tt.want)
+		}
+	}
+}
+
+// clockOf is a clock that stepped so long ago by so much, in pairs.
+func clockOf(pairs ...time.Duration) (c fsm.Clock) {
+	for i := 0; i < len(pairs); i += 2 {
+		at := now.Add(-pairs[i])
+		c = c.Evolve(&events.ClockStepped{FromAt: at.Add(-pairs[i+1]), ToAt: at}, at)
+	}
+	return c
+}
+
+// What was decided while the clock was ahead counts as of the step back, and what is told of it lies no later than the prune.
+func TestPruneOfWhatWasDecidedAhead(t *testing.T) {
+	ahead := now.Add(3650 * day)
+	for _, tt := range []struct {
+		name  string
+		clock fsm.Clock
+		want  int64
+	}{
+		{"no step is known", fsm.Clock{}, 0},
+		{"it was set back just as long ago as the retention", clockOf(90*day, -3650*day), 0},
+		{"it was set back before", clockOf(90*day+1, -3650*day), 20},
+	} {
+		held := fsm.Held{Now: now, Clock: tt.clock, Pruning: fsm.Pruning{Through: 20, At: ahead, Events: 5}}
+		o, seen, err := fsm.Prune{Retention: 90 * day, Rows: 1}.Decide(held)
+		if err != nil || o.Prune != tt.want {
+			t.Errorf("%s: through %d, %v, want %d", tt.name, o.Prune, err, tt.want)
+		}
+		for _, fact := range facts(o) {
+			if e, ok := fact.(*events.LogPruned); !ok || !e.UntilAt.Equal(now) || !seen.At.Equal(now) {
+				t.Errorf("%s: %+v, seen until %s, want both no later than %s", tt.name, fact, seen.At, now)
+			}
+		}
+	}
+}
+
+// However often the clock steps, nothing that was stored looks older than it is, and a clock that is set ahead a little each day does not keep
+// what is old for ever.
+func TestAClockThatStepsDailyStaysBounded(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var c fsm.Clock
+		var truly, shown time.Duration // that passed since the beginning
+		begin := now
+		stored := [][2]time.Duration{}
+		for range rapid.IntRange(1, 300).Draw(rt, "days") {
+			stored = append(stored, [2]time.Duration{truly, shown})
+			truly, shown = truly+day, shown+day
+			if by := time.Duration(rapid.IntRange(-40, 80).Draw(rt, "hours")) * time.Hour; rapid.Bool().Draw(rt, "steps") {
+				from := begin.Add(shown)
+				shown += by
+				c = c.Evolve(&events.ClockStepped{FromAt: from, ToAt: begin.Add(shown)}, begin.Add(shown))
+			}
+		}
+		bound := c.OlderThan(begin.Add(shown), 90*day)
+		for _, s := range stored {
+			if begin.Add(s[1]).Before(bound) && truly-s[0] < 90*day {
+				rt.Fatalf("stored %s ago, it counts as older than 90 days", truly-s[0])
+			}
+		}
+	})
+	var c fsm.Clock
+	at := now
+	for range 3000 {
+		from := at.Add(16 * time.Hour)
+		at = from.Add(8 * time.Hour)
+		c = c.Evolve(&events.ClockStepped{FromAt: from, ToAt: at}, at)
+	}
+	if got := at.Sub(c.OlderThan(at, 90*day)); got < 135*day || got > 240*day {
+		t.Errorf("after 3000 nights of a clock that stood still for 8 hours of the day, what is %s old by it goes, truly 135 days ago are 90", got)
+	}
+}
+
 // What was stored before the clock was set ahead is not as old as it looks.
 func TestOlderThan(t *testing.T) {
 	stepped := func(ago, ahead time.Duration) fsm.Clock {
@@ -141,6 +233,13 @@ func TestOlderThan(t *testing.T) {
 		{"set ahead a while ago", stepped(89*day, 400*day), 490 * day},
 		{"set ahead as long ago", stepped(90*day, 400*day), 90 * day},
 		{"set back", stepped(day, -400*day), 90 * day},
+		{"set ahead, and then a little", clockOf(2*day, 400*day, day, time.Minute), 490*day + time.Minute},
+		{"set ahead long ago, and a little lately", clockOf(90*day+time.Minute, 400*day, day, time.Minute), 90*day + time.Minute},
+		{"set ahead truly as long ago", clockOf(90*day+time.Hour, 400*day, day, time.Hour), 90*day + time.Hour},
+		{"set ahead, and looking longer ago than it is by the step since", clockOf(91*day, 400*day, day, 2*day), 492 * day},
+		{"set ahead and back again", clockOf(2*day, 400*day, day, -400*day), 90 * day},
+		{"set ahead and half of it back", clockOf(2*day, 400*day, day, -200*day), 290 * day},
+		{"set back and ahead again", clockOf(2*day, -400*day, day, 400*day), 490 * day},
 	}
 	for _, tt := range tests {
 		if got := now.Sub(tt.clock.OlderThan(now, 90*day)); got != tt.want {

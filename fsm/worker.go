@@ -33,7 +33,8 @@ type Worker struct {
 	HeartbeatInterval time.Duration
 	Proof             bool // its end can be proven by the kernel
 	FenceAfter        time.Duration
-	Limits            []int // what its code declares as its topics' limits, in their order; 0 declares none
+	Limits            []int         // what its code declares as its topics' limits, in their order; 0 declares none
+	Retention         time.Duration // how old events must be before it lets them go; below zero it keeps all, 0 does not say
 }
 
 // VisitFields names the fields as a store keeps them. The id and the version have columns of their own.
@@ -50,6 +51,7 @@ func (w *Worker) VisitFields(f *events.Fields) {
 	f.Flag("proof", &w.Proof)
 	f.Duration("fence_after", &w.FenceAfter)
 	f.Ints("limits", &w.Limits)
+	f.Duration("retention", &w.Retention)
 }
 
 // StartWorker makes an incarnation known.
@@ -106,7 +108,7 @@ func (w Worker) Evolve(event events.Event, at time.Time) Worker {
 	case *events.WorkerStarted:
 		w.StartedAt, w.Host, w.PID, w.Program = at, e.Host, e.PID, e.Version
 		w.Topics, w.Concurrency, w.HeartbeatInterval, w.Proof = e.Topics, e.Concurrency, e.HeartbeatInterval, e.Proof
-		w.FenceAfter, w.Limits = e.FenceAfter, e.Limits
+		w.FenceAfter, w.Limits, w.Retention = e.FenceAfter, e.Limits, e.Retention
 	case *events.WorkerLost:
 		w.LostAt = at
 	case *events.WorkerReturned:

@@ -1,9 +1,11 @@
 package reaper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -17,6 +19,9 @@ const (
 	PruneEvents = 5_000
 	PruneRows   = 1_000
 )
+
+// PlanEvents is how many events a plan looks through at most, where nothing else is said: others wait for their turn meanwhile.
+const PlanEvents = 100_000
 
 // lookAgain is how often a commit is tried whose locks change hands meanwhile.
 const lookAgain = 10
@@ -33,7 +38,7 @@ type Prune struct {
 	By        string        // who asked; empty where the beat did
 	Detail    string
 
-	Events  int         // a commit lets go of so many at most, but of one whole commit at least; 0 is PruneEvents
+	Events  int         // a commit lets go of so many at most, but of one whole commit at least; 0 is PruneEvents, of a plan PlanEvents
 	Rows    int         // a commit tells so many at most; 0 is PruneRows
 	Commits int         // at most; 0 goes on until nothing is left that may go
 	Enough  func() bool // asked between commits whether to leave the rest to the next run; nil never is
@@ -47,6 +52,7 @@ type Pruned struct {
 	Through int64     // the position of the last of them; 0 where none went
 	UntilAt time.Time // when its commit was decided
 	Done    bool      // nothing is left that may go now
+	More    bool      // of a plan: it has not looked through all that may go
 	// Held is the projection whose newest checkpoint keeps what is old enough from going. Its name is empty where none does.
 	Held store.CheckpointKey
 }
@@ -71,7 +77,7 @@ func (p Prune) Run(ctx context.Context) (Pruned, error) {
 	}
 	if report.Done || bound.shut {
 		report.Done = true
-		if report.Held, err = p.held(ctx, bound); err != nil {
+		if report.Held, err = p.held(ctx, bound, 0); err != nil {
 			return report, fmt.Errorf("prune: %w", err)
 		}
 	}
@@ -84,7 +90,7 @@ func (p Prune) Plan(ctx context.Context) (Pruned, error) {
 	if err != nil {
 		return Pruned{}, fmt.Errorf("plan of a prune: %w", err)
 	}
-	p.Events, p.Rows = all, PruneRows
+	p.Events, p.Rows = cmp.Or(p.Events, PlanEvents), PruneRows
 	report := Pruned{Done: true}
 	if !bound.shut {
 		seen, err := p.peek(ctx, bound)
@@ -93,14 +99,19 @@ func (p Prune) Plan(ctx context.Context) (Pruned, error) {
 		}
 		report.Told, report.Events, report.Through, report.UntilAt = len(seen.Rows), seen.Events, seen.Through, seen.At
 	}
-	if report.Held, err = p.held(ctx, bound); err != nil {
+	held, err := p.held(ctx, bound, report.Through)
+	if err == nil && report.Events > max(0, p.Events-store.MaxEvents) { // another commit may have been one too many
+		report.More, err = p.old(ctx, bound, p.Store.After(events.Recorded{Position: report.Through}))
+		report.Done = !report.More
+	}
+	if err != nil {
 		return report, fmt.Errorf("plan of a prune: %w", err)
+	}
+	if !report.More {
+		report.Held = held
 	}
 	return report, nil
 }
-
-// all is more events than a log has.
-const all = 1 << 60
 
 // bound is what nothing goes beyond.
 type bound struct {
@@ -120,17 +131,8 @@ func (p Prune) look(ctx context.Context) (bound, error) {
 	if b.Now, err = p.Store.Now(ctx); err != nil {
 		return b, err
 	}
-	for row, err := range p.Store.Rows(ctx, store.RowFilter{Entities: []events.Entity{events.ClockEntity()}}) {
-		if err != nil {
-			return b, err
-		}
-		v, err := calls.Value(row)
-		if err != nil {
-			return b, err
-		}
-		if clock, ok := v.(*fsm.Clock); ok {
-			b.Clock = *clock
-		}
+	if b.Clock, err = clockOf(ctx, p.Store); err != nil {
+		return b, err
 	}
 	b.before = p.command().Bound(b.Clock, b.Now)
 	if b.last, err = p.last(ctx); err != nil {
@@ -146,33 +148,53 @@ func (p Prune) last(ctx context.Context) (store.Checkpoint, error) {
 	if !ok {
 		return store.Checkpoint{}, nil
 	}
-	list, err := shelf.Checkpoints(ctx, store.CheckpointFilter{Newest: true})
-	if err != nil {
+	list, err := shelf.Checkpoints(ctx, store.CheckpointFilter{})
+	if err != nil && !errors.As(err, new(*events.Corrupt)) { // one of which not even this is left is passed over by its projection, too
 		return store.Checkpoint{}, err
 	}
-	newest := map[string]store.Checkpoint{}
-	for _, c := range list {
-		if c.Version >= newest[c.Name].Version {
-			newest[c.Name] = c
-		}
-	}
 	var last store.Checkpoint
-	for _, c := range list {
-		if newest[c.Name].CheckpointKey != c.CheckpointKey {
-			continue
+	for first := 0; first < len(list); { // by name, then version
+		behind := first
+		for behind < len(list) && list[behind].Name == list[first].Name {
+			behind++
+		}
+		newest, err := readable(ctx, shelf, list[first:behind])
+		if err != nil {
+			return last, err
 		}
 		if last.Name != "" {
-			first, err := last.Cursor.Earlier(c.Cursor)
+			earlier, err := last.Cursor.Earlier(newest.Cursor)
 			if err != nil {
-				return last, fmt.Errorf("checkpoint of %s: %w", c.Name, err)
+				return last, fmt.Errorf("checkpoint of %s: %w", newest.Name, err)
 			}
-			if first == last.Cursor {
+			if earlier == last.Cursor {
+				first = behind
 				continue
 			}
 		}
-		last = c
+		last, first = newest, behind
 	}
 	return last, nil
+}
+
+// readable is the newest checkpoint of a projection's newest version that can be read: its runner would go on from there. Where none can, it is
+// one that has passed nothing: what it runs begins again.
+func readable(ctx context.Context, shelf store.Shelf, list []store.Checkpoint) (store.Checkpoint, error) {
+	newest := list[len(list)-1]
+	for _, c := range slices.Backward(list) {
+		if c.Version != newest.Version {
+			break
+		}
+		_, err := shelf.View(ctx, c.CheckpointKey)
+		switch {
+		case err == nil:
+			return c, nil
+		case !errors.As(err, new(*events.Corrupt)) && !errors.Is(err, store.ErrMoved):
+			return c, err
+		}
+	}
+	newest.Cursor = ""
+	return newest, nil
 }
 
 func (p Prune) command() fsm.Prune {
@@ -223,22 +245,49 @@ func (p Prune) peek(ctx context.Context, b bound) (fsm.Pruned, error) {
 	return *seen, nil
 }
 
-// held is the checkpoint that keeps the next event from going though it is old enough; without a name where none does.
-func (p Prune) held(ctx context.Context, b bound) (store.CheckpointKey, error) {
+// held is the checkpoint that keeps the oldest event from going though it is old enough, or where it is planned that some go, the next behind the
+// last of them; without a name where none does.
+func (p Prune) held(ctx context.Context, b bound, through int64) (store.CheckpointKey, error) {
 	if b.last.Name == "" {
 		return store.CheckpointKey{}, nil
 	}
-	for r, err := range p.Store.Read(ctx, b.Upto, store.Filter{Limit: 1}) {
-		switch {
-		case errors.Is(err, store.ErrPruned):
-			return b.last.CheckpointKey, nil // it has not even come to what is kept
-		case err != nil:
-			return store.CheckpointKey{}, err
-		case r.At().Before(b.before):
-			return b.last.CheckpointKey, nil
-		}
+	after, err := store.Oldest(ctx, p.Store)
+	if err != nil {
+		return store.CheckpointKey{}, err
 	}
-	return store.CheckpointKey{}, nil
+	if through > 0 {
+		after = p.Store.After(events.Recorded{Position: through})
+	}
+	if old, err := p.old(ctx, b, after); err != nil || !old {
+		return store.CheckpointKey{}, err
+	}
+	return b.last.CheckpointKey, nil
+}
+
+// old reports whether the next event behind a cursor is old enough to go. Of one that is damaged nobody can tell: then the next that is not says.
+func (p Prune) old(ctx context.Context, b bound, after store.Cursor) (bool, error) {
+	asked := store.Prunable{Before: b.before, Ahead: b.Clock.StepAt}
+	for range lookAgain {
+		var spoilt *events.Corrupt
+		for r, err := range p.Store.Read(ctx, after, store.Filter{Limit: 1}) {
+			switch {
+			case err == nil:
+				return asked.Old(r.At(), b.Now), nil
+			case errors.Is(err, store.ErrPruned):
+				return false, nil // somebody else is at it
+			case !errors.As(err, &spoilt):
+				return false, err
+			}
+		}
+		switch {
+		case spoilt == nil:
+			return false, nil // there is none
+		case spoilt.Position == 0:
+			return true, nil
+		}
+		after = p.Store.After(events.Recorded{Position: spoilt.Position})
+	}
+	return true, nil
 }
 
 func (r *Pruned) count(receipt store.Receipt) {

@@ -1,6 +1,7 @@
 package reaper_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -216,7 +217,8 @@ func (s *stage) save(name string, version, sequence int, at store.Cursor) {
 // A projection that has not seen an event yet keeps it, and the report says which one does. Of each it is the newest version that counts, and of that
 // its newest checkpoint.
 func TestProjectionsHoldAPruneBack(t *testing.T) {
-	s := newOldStage(t)
+	s := newStage(t, 3, 4)
+	s.now = s.now.Add(91 * day)
 	list := s.kept()
 	at := func(n int) store.Cursor { return s.store.After(list[n-1]) }
 	commit := func(n int) int { // the last event of the commit that n is in
@@ -247,6 +249,36 @@ func TestProjectionsHoldAPruneBack(t *testing.T) {
 	left := len(s.kept())
 	if report := pruned(s, s.prune()); report.Events != 0 || report.Held.Name != "new" || !report.Done || len(s.kept()) != left {
 		t.Errorf("one that has seen nothing yet: %+v", report)
+	}
+}
+
+// A plan looked through all that may go while every writer waited: it ends somewhere, and says that there is more.
+func TestAPlanOfAPruneIsBounded(t *testing.T) {
+	s := newOldStage(t)
+	whole, err := s.prune().Plan(t.Context())
+	if err != nil || whole.More || !whole.Done || whole.Events != len(s.kept()) {
+		t.Fatalf("whole: %v, %+v", err, whole)
+	}
+	p := s.prune()
+	p.Events = 5
+	if plan, err := p.Plan(t.Context()); err != nil || !plan.More || plan.Done || plan.Events == 0 || plan.Events > 5 || plan.Through >= whole.Through {
+		t.Errorf("bounded: %v, %+v", err, plan)
+	}
+	p.Events = whole.Events
+	if plan, err := p.Plan(t.Context()); err != nil || plan != whole {
+		t.Errorf("as many as there are: %v, %+v, want %+v", err, plan, whole)
+	}
+	asked := 0
+	p = s.prune()
+	p.Decide = func(ctx context.Context, prepare func(calls.Origin) store.Call) (store.Receipt, error) {
+		return s.decide(ctx, func(o calls.Origin) store.Call {
+			call := prepare(o)
+			asked = call.Need.Prune.Events
+			return call
+		})
+	}
+	if _, err := p.Plan(t.Context()); err != nil || asked != reaper.PlanEvents {
+		t.Errorf("%v: it looks through %d events, want %d", err, asked, reaper.PlanEvents)
 	}
 }
 
@@ -317,6 +349,31 @@ func TestTheLeaderPrunes(t *testing.T) {
 	s.pass(15*time.Second, s.sweeper, s.holder)
 	if again := step(s, leader); again.Pruned != (reaper.Pruned{}) {
 		t.Errorf("the next step: %+v", again.Pruned)
+	}
+}
+
+// Whoever leads must not let go of what another worker of the store needs for longer.
+func TestTheLongestRetentionOfTheWorkersCounts(t *testing.T) {
+	for _, longer := range []time.Duration{100 * day, -time.Microsecond} {
+		s := newOldStage(t)
+		other := newID(t)
+		operate := func(command fsm.WorkerCommand) {
+			s.do(func(o calls.Origin) store.Call {
+				return calls.OperateWorker(o, fsm.OperateWorker{Worker: other, Command: command})
+			})
+		}
+		operate(fsm.StartWorker{Started: events.WorkerStarted{Retention: longer}})
+		leader := s.keeping(s.sweeper, 90*day)
+		s.own = nil
+		s.pass(time.Minute, s.sweeper, s.holder, other)
+		if got := step(s, leader); !got.Leads || got.Pruned.Events != 0 {
+			t.Errorf("beside a worker that keeps %s: %+v", longer, got.Pruned)
+		}
+		operate(fsm.StopWorker{})
+		s.pass(15*time.Second, s.sweeper, s.holder)
+		if got := step(s, leader); got.Pruned.Events == 0 {
+			t.Errorf("after it has stopped: %+v", got.Pruned)
+		}
 	}
 }
 

@@ -3,8 +3,13 @@ package reaper
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/internal/calls"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -29,12 +34,16 @@ func (b *Beat) prune(ctx context.Context, own []time.Time, step *Step) error {
 	if err != nil || !b.steady(own, now) {
 		return err
 	}
-	old, err := b.old(ctx, now)
+	retention, err := b.longest(ctx)
+	if err != nil || retention < 0 {
+		return err
+	}
+	old, err := b.old(ctx, now, retention)
 	if err != nil || !old {
 		return err
 	}
 	p := Prune{
-		Store: b.Store, Decide: b.Decide, Caller: b.Caller, Term: step.Term, Retention: b.Retention, Commits: pruneCommits,
+		Store: b.Store, Decide: b.Decide, Caller: b.Caller, Term: step.Term, Retention: retention, Commits: pruneCommits,
 		Enough: func() bool {
 			at, err := b.Store.Now(ctx)
 			return err != nil || at.Sub(now).Abs() >= b.Life/3/pruneShare
@@ -42,6 +51,23 @@ func (b *Beat) prune(ctx context.Context, own []time.Time, step *Step) error {
 	}
 	step.Pruned, err = p.Run(ctx)
 	return err
+}
+
+// longest is the retention that counts: the caller's, or that of a worker that needs the log for longer. One that cannot be read may need all of it.
+func (b *Beat) longest(ctx context.Context) (time.Duration, error) {
+	workers := []fsm.Worker{{State: events.Live, Retention: b.Retention}}
+	for row, err := range b.Store.Rows(ctx, store.RowFilter{Kind: events.KindWorker}) {
+		if err != nil {
+			return 0, fmt.Errorf("retention of the workers: %w", err)
+		}
+		v, err := calls.Value(row)
+		w, ok := v.(*fsm.Worker)
+		if err != nil || !ok {
+			return 0, fmt.Errorf("retention of %s: %w", row.Entity, err)
+		}
+		workers = append(workers, *w)
+	}
+	return fsm.LongestRetention(slices.Values(workers)), nil
 }
 
 // steady reports whether the caller's last heartbeats stand close to each other and to the store's time.
@@ -52,7 +78,7 @@ func (b *Beat) steady(own []time.Time, now time.Time) bool {
 }
 
 // old reports whether the oldest event may be older than the retention and its slack. It is a look that takes nobody's turn to write.
-func (b *Beat) old(ctx context.Context, now time.Time) (bool, error) {
+func (b *Beat) old(ctx context.Context, now time.Time, retention time.Duration) (bool, error) {
 	pruner, ok := store.As[store.Pruner](b.Store)
 	if !ok {
 		return false, nil
@@ -62,10 +88,32 @@ func (b *Beat) old(ctx context.Context, now time.Time) (bool, error) {
 		return false, err
 	}
 	for r, err := range b.Store.Read(ctx, first, store.Filter{Limit: 1}) {
-		if errors.Is(err, store.ErrPruned) {
+		switch {
+		case errors.Is(err, store.ErrPruned):
 			return false, nil // somebody else is at it
+		case errors.As(err, new(*events.Corrupt)):
+			return true, nil // nobody can tell by it: the prune looks at its commit
+		case err != nil:
+			return false, err
 		}
-		return err == nil && r.At().Before(now.Add(-b.Retention-b.Retention/pruneSlack)), err
+		asked := store.Prunable{Before: now.Add(-retention - retention/pruneSlack)}
+		if r.At().After(now) {
+			clock, err := clockOf(ctx, b.Store)
+			if err != nil {
+				return false, err
+			}
+			asked.Ahead = clock.StepAt
+		}
+		return asked.Old(r.At(), now), nil
 	}
 	return false, nil
+}
+
+// clockOf is what the log knows of the store's clock.
+func clockOf(ctx context.Context, s store.Store) (fsm.Clock, error) {
+	v, _, err := calls.Kept(ctx, s, events.ClockEntity())
+	if clock, ok := v.(*fsm.Clock); ok && err == nil {
+		return *clock, nil
+	}
+	return fsm.Clock{}, err
 }

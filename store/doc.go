@@ -68,11 +68,14 @@
 // A prune is a commit like any other, so that nothing slips in between what is told once more and what goes. [Need].Prune asks, [View].Pruning says how
 // far the engine may go and which rows need a snapshot before; Call.Run refuses Changes.Prune where it is anything else. The engine then
 //
-//   - lets go of all events up to there and of their commits, which are always whole ones;
+//   - lets go of all events up to there and of their commits, which are always whole ones. Of a message that has ended behind the cursor of the
+//     one who asks nothing may go yet: it has no row, so that no snapshot would tell what it was;
 //   - lets go of the contents of messages that have no row and whose newest event that moved them is among those. A message that has a row keeps
 //     its contents and its place, whatever its age;
 //   - lets go of keys whose message is not open and whose time is over;
-//   - remembers how far it went and, as [View].PrunedAt, the latest time at which one of those commits was decided;
+//   - keeps the topic of a message whose first event goes while one is left that moved it, and gives it with its [Contents];
+//   - remembers how far it went and, as [View].PrunedAt, the latest time at which one of those commits was decided. One that was decided while the
+//     clock was ahead counts there as of the prune: else ids that are given later would be taken for pruned ones for as long as it was ahead;
 //   - keeps the ids of the commits for the [Horizon], so that none of them runs again: they answer with [ErrPruned].
 //
 // An entity without a row and without any event is not known any more, and begins again from version 0. One of which only the later events are left is

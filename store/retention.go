@@ -31,9 +31,22 @@ func Oldest(ctx context.Context, s Store) (Cursor, error) {
 // Prunable asks how much of the beginning of the log may go. Its zero asks for nothing.
 type Prunable struct {
 	Before time.Time // only commits that were decided before this time, up to the first that was not
-	Upto   Cursor    // only events that this cursor has passed, where it is not the zero; what Read refuses refuses the call, but for ErrPruned
-	Events int       // at most so many, but at least one commit; 0 asks for nothing
-	Rows   int       // at most so many rows in Pruning.Rows
+	// Ahead is the time as which commits count that were decided after View.Now, when the clock was ahead. Where it is zero they never go.
+	Ahead time.Time
+	// Upto lets only events go that this cursor has passed, where it is not the zero. And none goes of a message that has no row and was moved
+	// behind the cursor for the last time: who reads on from there must still learn what it was. What Read refuses refuses the call, but for
+	// ErrPruned.
+	Upto   Cursor
+	Events int // at most so many, but at least one commit; 0 asks for nothing
+	Rows   int // at most so many rows in Pruning.Rows
+}
+
+// Old reports whether a commit that was decided at a time may go by its age, in a view of another time.
+func (p Prunable) Old(at, now time.Time) bool {
+	if !at.After(now) {
+		return at.Before(p.Before)
+	}
+	return !p.Ahead.IsZero() && p.Ahead.Before(p.Before)
 }
 
 // Asks reports whether it asks for anything.
@@ -50,7 +63,7 @@ func (c Call) NoPruner() error {
 // Pruning is what an engine says to it.
 type Pruning struct {
 	Through int64     // the position of the last event that may go, which is the last of its commit; 0 where none may
-	At      time.Time // of that commit
+	At      time.Time // when that commit was decided, which may be after View.Now
 	Events  int       // that may go
 	// Rows are kept rows that have an event at or before Through and no newer one that says all of their state (see events.Type.Snapshots), at
 	// most Prunable.Rows of them: before the events go, each needs one. Their entities are held.
@@ -90,6 +103,9 @@ type Erasure struct {
 type Contents struct {
 	Payload *Payload
 	Result  *Payload
+	// Topic is that of a message whose beginning was let go, for as long as an event is left that moved it. It is empty of every other, whose
+	// first event tells it, and where it could not be read when that went.
+	Topic string
 }
 
 // PrunedError is the error of reading what is kept no more. It is an ErrPruned.

@@ -95,7 +95,8 @@ type Store interface {
 	// Permits yields the permits that are out and pass the filter, by lock, then token. It pages like Rows.
 	Permits(ctx context.Context, f PermitFilter) iter.Seq2[Permit, error]
 
-	// Contents is the bytes that are kept of a message, whether it is open or has ended: both nil where it is not known.
+	// Contents is the bytes that are kept of a message, whether it is open or has ended: both nil where it is not known. Where its beginning was
+	// let go they come with its topic.
 	Contents(ctx context.Context, message events.ID) (Contents, error)
 
 	// Now is the store's time, in whole microseconds.
@@ -181,7 +182,8 @@ type View struct {
 	Permits   []Permit         // all that were asked for, in no order, each once
 	Beats     map[events.ID]Beat
 	Pruning   Pruning
-	PrunedAt  time.Time // the latest time at which a commit that was pruned was decided; zero while none was
+	// PrunedAt is the latest time at which a commit that was pruned was decided, or when it was pruned where that was earlier; zero while none was.
+	PrunedAt time.Time
 
 	// Fence is a number higher than every token of a permit that the store ever kept. From it on a call may give one to each permit it takes.
 	// It is there for calls that hold a lock.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
+	"io"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -20,18 +23,26 @@ func newCompletion(a *app) *cobra.Command {
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []cobra.Completion{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root, out := cmd.Root(), a.raw.stdout // a script of ours alone, tabs and all
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(out, true)
-			case "zsh":
-				return root.GenZshCompletion(out)
-			case "fish":
-				return root.GenFishCompletion(out, true)
+			err := script(cmd.Root(), a.raw.stdout, args[0]) // of ours alone, tabs and all
+			if errors.Is(err, syscall.EPIPE) {
+				return nil // nobody hears it any more
 			}
-			return root.GenPowerShellCompletionWithDesc(out)
+			return err
 		},
 	}
+}
+
+// script prints what a shell completes with.
+func script(root *cobra.Command, out io.Writer, shell string) error {
+	switch shell {
+	case "bash":
+		return root.GenBashCompletionV2(out, true)
+	case "zsh":
+		return root.GenZshCompletion(out)
+	case "fish":
+		return root.GenFishCompletion(out, true)
+	}
+	return root.GenPowerShellCompletionWithDesc(out)
 }
 
 // completing reports whether a shell asks how a command line might go on.

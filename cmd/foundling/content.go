@@ -34,9 +34,9 @@ func (a *app) jsonContent(c foundling.Content) *jsonContent {
 	encoding := "text"
 	var value []byte
 	switch {
-	case json.Valid(shown):
+	case isJSON(shown):
 		encoding, value = "json", shown
-	case a.redactor != nil && !json.Valid(c.Bytes):
+	case a.redactor != nil: // what has no keys to judge it by was hidden whole
 		encoding, value = "redacted", quotedJSON(string(shown))
 	case utf8.Valid(shown):
 		value = quotedJSON(string(shown))
@@ -46,6 +46,9 @@ func (a *app) jsonContent(c foundling.Content) *jsonContent {
 	j.Encoding, j.Value = &encoding, value
 	return j
 }
+
+// isJSON reports whether bytes can stand in JSON as they are: its texts are UTF-8, which json.Valid does not ask for.
+func isJSON(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
 
 func quotedJSON(s string) []byte {
 	b, err := json.Marshal(s)

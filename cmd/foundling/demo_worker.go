@@ -47,7 +47,7 @@ func newDemoWorker(a *app) *cobra.Command {
 
 func (a *app) demoWorker(ctx context.Context, o demoWorker) error {
 	signal.Ignore(os.Interrupt) // a terminal sends it to the whole group; whoever started this process ends it
-	s, err := a.openExisting(ctx)
+	s, err := a.openToWork(ctx)
 	if err != nil {
 		return err
 	}

@@ -85,6 +85,9 @@ func (a *app) enqueue(ctx context.Context, o enqueueOptions, args []string) erro
 		return err
 	}
 	defer done()
+	ctx, release := interruptible(ctx)
+	defer release()
+	input = &heedful{over: ctx.Done(), from: input}
 	s, err := a.openOrMake(ctx)
 	if err != nil {
 		return err
@@ -105,6 +108,9 @@ func (a *app) enqueue(ctx context.Context, o enqueueOptions, args []string) erro
 		read = e.whole
 	}
 	err = read(ctx, input)
+	if isInterrupt(ctx, err) {
+		err = &exitError{exitInterrupted, errors.New("interrupted: nothing is enqueued but what is listed")}
+	}
 	if e.feed == nil {
 		return err
 	}
@@ -159,6 +165,9 @@ type enqueuer struct {
 func (e *enqueuer) whole(ctx context.Context, input io.Reader) error {
 	const most = lines.DefaultMaxBytes
 	payload, err := io.ReadAll(io.LimitReader(input, most+1))
+	if isInterrupt(ctx, err) {
+		return err
+	}
 	if err != nil {
 		return &exitError{exitStore, fmt.Errorf("read input: %w", err)}
 	}
@@ -190,6 +199,9 @@ func (e *enqueuer) lines(ctx context.Context, input io.Reader) error {
 	}
 	for {
 		page, err := pages.next()
+		if isInterrupt(ctx, err) {
+			return err
+		}
 		for _, line := range page {
 			e.add(line)
 		}
@@ -219,7 +231,7 @@ func (e *enqueuer) add(payload []byte) {
 
 // commit makes the messages of the page durable and prints their ids.
 func (e *enqueuer) commit(ctx context.Context) error {
-	list, err := e.client.EnqueueMany(ctx, e.page...)
+	list, err := e.client.EnqueueMany(context.WithoutCancel(ctx), e.page...) // what was begun is told of to its end
 	if err != nil {
 		return err
 	}

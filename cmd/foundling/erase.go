@@ -102,7 +102,7 @@ func (e *erasing) plan(ctx context.Context, ids []events.ID) ([]erasure, error) 
 		switch {
 		case !m.Ended():
 			x.outcome, x.refused = refusedOutcome, fmt.Sprintf("it is %s: cancel it first", m.State)
-		case payload+result == 0:
+		case payload+result == 0 && !m.BeginningPruned: // else how much there is may not be known
 			x.outcome = nothingOutcome
 		}
 		list[i] = x
@@ -119,6 +119,9 @@ func (e *erasing) show() error {
 		m := x.message
 		payload, result := x.bytes()
 		lose := fmt.Sprintf("its %s for good", count(payload+result, "byte"))
+		if payload+result == 0 {
+			lose = "what is kept of it, for good"
+		}
 		switch x.outcome {
 		case refusedOutcome:
 			lose = "refused: " + x.refused

@@ -36,7 +36,9 @@ func (p *eventPrinter) json(r events.Recorded) jsonEvent {
 		Actor: orNull(r.Commit.Command.Actor), Params: json.RawMessage("null"), Fields: events.AppendFields(nil, r.Event),
 	}
 	if params := r.Commit.Command.Params; params != nil {
-		j.Params = p.redactor.content(params)
+		if j.Params = p.redactor.content(params); !isJSON(j.Params) { // they were hidden whole
+			j.Params = quotedJSON(string(j.Params))
+		}
 	}
 	return j
 }

@@ -67,7 +67,7 @@ func (a *app) shapeOne(w, raw io.Writer) {
 		s.paint = painted
 	}
 	if !a.forPeople() && a.form() != formatCSV {
-		s.escape = escapeJSON
+		s.escape, s.broken = escapeJSON, brokenJSON
 	}
 }
 

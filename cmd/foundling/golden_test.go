@@ -201,6 +201,7 @@ func goldens() []struct {
 		{"events_page", "events --rows 3", 0},
 		{"verify", "verify", 0},
 		{"machines", "machines topic", 0},
+		{"migrate", "migrate", 0},
 		{"version", "version", 0},
 		{"projections", "projections", 0},
 		{"sweep_dry", "sweep --dry-run", 0},

@@ -103,6 +103,7 @@ func everyCommand() map[string][][]string {
 		"projections":      {{"projections"}},
 		"projections drop": {{"projections", "drop", hostile}, {"projections", "drop", "totals", "--yes"}},
 		"verify":           {{"verify"}, {"verify", "--store", "/nowhere/" + hostile}},
+		"migrate":          {{"migrate"}, {"migrate", hostile}},
 		"machines":         {{"machines"}, {"machines", hostile}},
 		"version":          {{"version"}, {"version", hostile}},
 		"enqueue":          {{"enqueue", hostile}, {"enqueue", "mail", "--key", odd}, {"enqueue", "mail", "/nowhere/" + hostile}},

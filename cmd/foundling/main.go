@@ -92,6 +92,9 @@ func wantsObjects(args []string) bool {
 	}
 	for i, arg := range args {
 		value, given := strings.CutPrefix(arg, "--output=")
+		if short, ok := strings.CutPrefix(arg, "-o"); ok && !given {
+			value, given = strings.TrimPrefix(short, "="), short != ""
+		}
 		if !given && i > 0 && (args[i-1] == "-o" || args[i-1] == "--output") {
 			value = arg
 		}
@@ -123,17 +126,35 @@ func newRoot(a *app) *cobra.Command {
 	globalFlags(a, root)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
 	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(newHelp())
 	root.AddCommand(
 		newRun(a),
 		newEnqueue(a), newWork(a),
 		newStatus(a), newTopics(a), newMessages(a), newWorkers(a), newLocks(a), newTrace(a), newEvents(a),
 		newSweep(a), newRequeue(a), newRedrive(a), newCancel(a), newReleaseLock(a),
 		newPause(a), newResume(a), newErase(a), newPrune(a), newProjections(a),
-		newVerify(a), newMachines(a), newSchema(a), newCompletion(a), newVersion(a),
+		newVerify(a), newMigrate(a), newMachines(a), newSchema(a), newCompletion(a), newVersion(a),
 		newDemo(a), newDemoWorker(a),
 	)
 	strict(root)
 	return root
+}
+
+// newHelp is cobra's own command, but that it takes what is no command for a mistake.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Say how a command is used",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || found == cmd.Root() && len(rest) > 0 {
+				return usage("no command %s: see %s --help", quoted([]byte(strings.Join(args, " "))), cmd.Root().Name())
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
 }
 
 // strict makes wrong arguments of a command, and of those below it, a usage error.

@@ -24,8 +24,8 @@ type jsonMessage struct {
 	EnqueuedAt      *time.Time   `json:"enqueued_at"`
 	DueAt           *time.Time   `json:"due_at"`
 	EndedAt         *time.Time   `json:"ended_at"`
-	Attempts        int          `json:"attempts"`       // claims ever made
-	AttemptsSpent   int          `json:"attempts_spent"` // those that count
+	Attempts        *int         `json:"attempts"`       // claims ever made; null where retention has let go of them
+	AttemptsSpent   *int         `json:"attempts_spent"` // those that count
 	MaxAttempts     *int         `json:"max_attempts"`
 	Timeout         *float64     `json:"timeout_seconds"`
 	Worker          *string      `json:"worker"` // null where nobody handles it
@@ -44,19 +44,22 @@ func (a *app) jsonMessage(m foundling.MessageInfo) jsonMessage {
 	j := jsonMessage{
 		Message: m.ID.String(), Topic: orNull(m.Topic), State: m.State.String(), Key: orNull(m.Key), Lock: orNull(m.Lock),
 		EnqueuedAt: instant(m.EnqueuedAt), DueAt: instant(m.DueAt), EndedAt: instant(m.EndedAt),
-		Attempts: m.Attempts, AttemptsSpent: m.Spent, Timeout: spanOrNull(m.Timeout), Worker: idOrNull(m.Worker), ClaimedAt: instant(m.ClaimedAt),
+		Timeout: spanOrNull(m.Timeout), Worker: idOrNull(m.Worker), ClaimedAt: instant(m.ClaimedAt),
 		Reason: orNull(m.Reason), Detail: orNull(m.Detail), Error: orNull(m.Error), Trace: orNull(m.Trace), BeginningPruned: m.BeginningPruned,
 		Payload: a.jsonContent(m.Payload), Result: a.jsonContent(m.Result),
 	}
-	if m.Topic != "" { // what has lost its beginning has lost these with it
+	if !headless(m) {
 		priority := m.Priority.String()
-		j.Priority, j.MaxAttempts = &priority, &m.MaxAttempts
+		j.Priority, j.MaxAttempts, j.Attempts, j.AttemptsSpent = &priority, &m.MaxAttempts, &m.Attempts, &m.Spent
 	}
 	if m.Worker != (events.ID{}) {
 		j.Token = orNull(whole(m.Token))
 	}
 	return j
 }
+
+// headless reports whether the beginning of a message was let go and nothing has told its state since: what it said is not known.
+func headless(m foundling.MessageInfo) bool { return m.BeginningPruned && m.EnqueuedAt.IsZero() }
 
 // message says all that is known of one message.
 func (a *app) message(ctx context.Context, s store.Store, word string) error {
@@ -108,8 +111,10 @@ func (a *app) messageText(m foundling.MessageInfo, now time.Time) string {
 	line("error", harmless(m.Error))
 	line("key", harmless(m.Key))
 	line("lock", harmless(m.Lock))
-	line("priority", m.Priority.String())
-	line("attempts", fmt.Sprintf("%d made, %d of %d spent", m.Attempts, m.Spent, m.MaxAttempts))
+	if !headless(m) {
+		line("priority", m.Priority.String())
+		line("attempts", fmt.Sprintf("%d made, %d of %d spent", m.Attempts, m.Spent, m.MaxAttempts))
+	}
 	line("timeout", findingsSpan(m.Timeout))
 	line("enqueued", ago(m.EnqueuedAt))
 	if m.DueAt.After(now) {

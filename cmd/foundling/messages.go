@@ -253,10 +253,14 @@ func (a *app) messageTable(list []foundling.MessageInfo, now time.Time) *table {
 		if m.Worker != (events.ID{}) {
 			worker = names.ID(m.Worker)
 		}
-		cells := []string{names.ID(m.ID), orUnknown(harmless(m.Topic)), m.State.String(), number(m.Attempts), since(m.EnqueuedAt), since(m.EndedAt),
+		attempts, priority := number(m.Attempts), m.Priority.String()
+		if headless(m) {
+			attempts, priority = unknown, unknown
+		}
+		cells := []string{names.ID(m.ID), orUnknown(harmless(m.Topic)), m.State.String(), attempts, since(m.EnqueuedAt), since(m.EndedAt),
 			orUnknown(harmless(m.Key)), orUnknown(harmless(m.Lock)), worker}
 		if a.wide() {
-			cells = append(cells, m.Priority.String(), number(m.Payload.Size))
+			cells = append(cells, priority, number(m.Payload.Size))
 		}
 		t.add(append(cells, messageNote(m, now))...)
 	}

@@ -50,13 +50,27 @@ func (a *app) storeName() string {
 	return "sqlite:" + path
 }
 
-// openExisting opens the store that the flags name. One that is not there is an error: a question must not make a store.
+// openExisting opens the store that the flags name, to look at it or to act on it. One that is not there is an error: a question must not make a
+// store. Nor does it migrate one, since that would shut out whoever works on it with an older program.
 func (a *app) openExisting(ctx context.Context) (store.Store, error) {
+	s, err := a.openFound(ctx, sqlite.Options{MustExist: true, NoMigrate: true})
+	if errors.As(err, new(*sqlite.OlderError)) {
+		return nil, &exitError{exitCorrupt, &hinted{err, "once nobody works on it with an older program, foundling migrate brings it up to date"}}
+	}
+	return s, err
+}
+
+// openToWork opens the store that the flags name, and migrates it where it is older. One that is not there is an error.
+func (a *app) openToWork(ctx context.Context) (store.Store, error) {
+	return a.openFound(ctx, sqlite.Options{MustExist: true})
+}
+
+func (a *app) openFound(ctx context.Context, o sqlite.Options) (store.Store, error) {
 	path, err := a.path()
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.open(ctx, path, sqlite.Options{MustExist: true})
+	s, err := a.open(ctx, path, o)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound("no store at %s", path)
 	}

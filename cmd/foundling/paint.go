@@ -39,7 +39,8 @@ func (c *colors) Set(word string) error {
 // Type implements pflag.Value.
 func (*colors) Type() string { return "WHEN" }
 
-// colored reports whether text on a stream is coloured.
+// colored reports whether text on a stream is coloured. Where the output goes elsewhere than to a terminal, nothing is: what comes of a command is
+// then read by a program, or kept, and its notes may be kept with it.
 func (a *app) colored(to io.Writer) bool {
 	switch {
 	case !a.forPeople():
@@ -49,7 +50,7 @@ func (a *app) colored(to io.Writer) bool {
 	case a.colors == colorsNever, a.env("NO_COLOR") != "", a.env("TERM") == "dumb":
 		return false
 	}
-	return isTerminal(to)
+	return isTerminal(a.raw.stdout) && isTerminal(to)
 }
 
 // isTerminal reports whether a stream is one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/fsm"
@@ -16,7 +17,7 @@ func messageIn(view store.View, entity events.Entity) (fsm.Message, error) {
 	if row, ok := view.Rows[entity]; ok {
 		return calls.Message(row)
 	}
-	value, err := calls.Fold(entity, view.History[entity])
+	value, err := calls.Rest(entity, view.History[entity], view.PrunedAt)
 	if err != nil {
 		return fsm.Message{}, err
 	}
@@ -33,7 +34,7 @@ type peeked store.View
 // of is what one of them must see.
 func (p peeked) of(need store.Need) store.View {
 	v := store.View{
-		Now: p.Now, Rows: map[events.Entity]store.Row{}, History: map[events.Entity][]events.Recorded{}, Beats: map[events.ID]store.Beat{},
+		Now: p.Now, PrunedAt: p.PrunedAt, Rows: map[events.Entity]store.Row{}, History: map[events.Entity][]events.Recorded{}, Beats: map[events.ID]store.Beat{},
 	}
 	for _, entity := range held(need) {
 		if row, kept := p.Rows[entity]; kept {
@@ -102,8 +103,28 @@ func peek(ctx context.Context, s store.Store, need store.Need) (peeked, error) {
 		}
 	}
 	var err error
+	if v.PrunedAt, err = prunedAt(ctx, s); err != nil {
+		return peeked(v), err
+	}
 	v.Now, err = s.Now(ctx)
 	return peeked(v), err
+}
+
+// prunedAt is when the newest commit was decided that was pruned; zero while none was. Of what ended behind it the beginning may be gone.
+func prunedAt(ctx context.Context, s store.Store) (at time.Time, err error) {
+	oldest, err := store.Oldest(ctx, s)
+	if err != nil || oldest == "" {
+		return at, err
+	}
+	for r, err := range logOf(ctx, s, store.Filter{Entity: events.LogEntity()}) {
+		if err != nil {
+			return at, err
+		}
+		if pruned, ok := r.Event.(*events.LogPruned); ok && pruned.UntilAt.After(at) {
+			at = pruned.UntilAt
+		}
+	}
+	return at, nil
 }
 
 func peekPermits(ctx context.Context, s store.Store, keys []store.PermitKey, v *store.View) error {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/projections/findings"
 	"github.com/foundling-go/foundling/projections/runner"
 	"github.com/foundling-go/foundling/store"
@@ -22,7 +24,7 @@ func newProjections(a *app) *cobra.Command {
 		Use:   "projections",
 		Short: "Say how far each durable projection has counted the log, and what has stopped",
 		Long: "Every version of each that the store keeps checkpoints of, such as the totals of the metrics. Retention lets nothing go that the newest\n" +
-			"version has not counted, so one that has stopped holds it back. The exit status is 1 where one has.",
+			"version has not counted, so one that has stopped holds it back. The exit status is 1 where one has, or has passed over what is damaged.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.projections(cmd.Context()) },
 	}
@@ -46,7 +48,7 @@ func (a *app) projections(ctx context.Context) error {
 		return err
 	}
 	defer s.Close()
-	list, err := versionsOf(ctx, s)
+	list, err := versionsOf(ctx, s, maxLag)
 	if err != nil {
 		return err
 	}
@@ -57,14 +59,14 @@ func (a *app) projections(ctx context.Context) error {
 	if err := a.printProjections(list, now); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(list, countedVersion.stopped) {
+	if slices.ContainsFunc(list, countedVersion.wrong) {
 		return exit(exitFinding)
 	}
 	return nil
 }
 
-// versionsOf is every version that the store keeps checkpoints of.
-func versionsOf(ctx context.Context, s store.Store) ([]countedVersion, error) {
+// versionsOf is every version that the store keeps checkpoints of, whose lag is counted up to most events.
+func versionsOf(ctx context.Context, s store.Store, most int) ([]countedVersion, error) {
 	kept, err := runner.Versions(ctx, s)
 	if err != nil && !errors.Is(err, runner.ErrNoShelf) {
 		return nil, err
@@ -72,8 +74,8 @@ func versionsOf(ctx context.Context, s store.Store) ([]countedVersion, error) {
 	var list []countedVersion
 	for _, k := range kept {
 		v := countedVersion{Kept: k}
-		v.lag, v.err = runner.LagOf(ctx, s, k.View.Cursor, maxLag)
-		if v.err != nil && !isCursorLost(v.err) {
+		v.lag, v.err = runner.LagOf(ctx, s, k.View.Cursor, most)
+		if v.err != nil && !isCursorLost(v.err) && !errors.As(v.err, new(*events.Corrupt)) {
 			return nil, v.err
 		}
 		list = append(list, v)
@@ -113,6 +115,9 @@ func (a *app) printProjections(list []countedVersion, now time.Time) error {
 // stopped reports whether a version goes on no more.
 func (v countedVersion) stopped() bool { return v.View.Halt.Halted() || v.err != nil }
 
+// wrong reports whether somebody should look at a version.
+func (v countedVersion) wrong() bool { return v.stopped() || v.View.Passed.Events > 0 || v.Spoilt > 0 }
+
 // phase is what a version is at, in a word.
 func (v countedVersion) phase() string {
 	switch {
@@ -124,19 +129,36 @@ func (v countedVersion) phase() string {
 	return runner.Following.String()
 }
 
-// note says why a version has stopped, and since when it counts.
-func (v countedVersion) note(a *app) string {
+// why is why a version has stopped; empty where it has not.
+func (v countedVersion) why() string {
 	switch {
 	case v.View.Halt.Halted():
-		return "stopped: " + v.View.Halt.String()
+		return v.View.Halt.String()
 	case v.err != nil:
-		return "stopped: " + v.err.Error()
-	case v.View.Since.Position > 0:
-		return fmt.Sprintf("counts since position %d", v.View.Since.Position)
-	case a.wide():
-		return "cursor " + string(v.View.Cursor)
+		return v.err.Error()
 	}
 	return ""
+}
+
+// note says what is wrong with a version, and since when it counts.
+func (v countedVersion) note(a *app) string {
+	var notes []string
+	if v.stopped() {
+		notes = append(notes, "stopped: "+v.why())
+	}
+	if passed := v.View.Passed.String(); passed != "" {
+		notes = append(notes, passed)
+	}
+	if v.Spoilt > 0 {
+		notes = append(notes, count(v.Spoilt, "newer checkpoint")+" cannot be read")
+	}
+	if v.View.Since.Position > 0 {
+		notes = append(notes, fmt.Sprintf("counts since position %d", v.View.Since.Position))
+	}
+	if len(notes) == 0 && a.wide() {
+		notes = append(notes, "cursor "+string(v.View.Cursor))
+	}
+	return strings.Join(notes, "; ")
 }
 
 // jsonProjection is a version of a projection as JSON has it.
@@ -153,7 +175,10 @@ type jsonProjection struct {
 	Lag         *float64   `json:"lag_seconds"`
 	SavedAt     *time.Time `json:"saved_at"`
 	Checkpoints int        `json:"checkpoints"`
-	Stopped     *string    `json:"stopped"` // why it has stopped; null where it has not
+	Stopped     *string    `json:"stopped"`       // why it has stopped; null where it has not
+	Passed      int        `json:"passed_events"` // that it has not counted since they cannot be read
+	PassedFirst *string    `json:"passed_first"`  // the position of the first of them; null where there are none
+	Spoilt      int        `json:"spoilt"`        // newer checkpoints that cannot be read
 }
 
 func jsonProjections(list []countedVersion) []jsonProjection {
@@ -169,15 +194,30 @@ func jsonProjections(list []countedVersion) []jsonProjection {
 		if v.err == nil {
 			j.LagEvents, j.Lag = &v.lag.Events, seconds(v.lag.For)
 		}
-		switch {
-		case v.View.Halt.Halted():
-			j.Stopped = orNull(v.View.Halt.String())
-		case v.err != nil:
-			j.Stopped = orNull(v.err.Error())
+		j.Stopped, j.Passed, j.Spoilt = orNull(v.why()), v.View.Passed.Events, v.Spoilt
+		if j.Passed > 0 {
+			j.PassedFirst = orNull(whole(v.View.Passed.First))
 		}
 		all = append(all, j)
 	}
 	return all
+}
+
+// standings is the newest version of each durable projection, for the findings.
+func standings(ctx context.Context, s store.Store, now time.Time) ([]findings.Counted, error) {
+	versions, err := versionsOf(ctx, s, 1)
+	var list []findings.Counted
+	for _, v := range versions { // by name, then version
+		c := findings.Counted{Name: v.View.Name, Version: v.View.Version, Position: v.View.AsOf.Position, Stopped: v.why()}
+		if v.lag.Events > 0 {
+			c.Since = now.Add(-v.lag.For)
+		}
+		if n := len(list); n > 0 && list[n-1].Name == c.Name {
+			list = list[:n-1]
+		}
+		list = append(list, c)
+	}
+	return list, err
 }
 
 // isCursorLost reports whether a checkpoint stands where the log does not reach, or is not any more.

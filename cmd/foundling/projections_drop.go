@@ -36,7 +36,7 @@ func (a *app) dropProjection(ctx context.Context, name string, yes bool) error {
 		return err
 	}
 	defer s.Close()
-	list, err := versionsOf(ctx, s)
+	list, err := versionsOf(ctx, s, maxLag)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/foundling-go/foundling"
+	"github.com/foundling-go/foundling/projections"
 	"github.com/foundling-go/foundling/projections/findings"
 	"github.com/spf13/cobra"
 )
@@ -107,16 +108,21 @@ func (a *app) prune(ctx context.Context, o pruning) error {
 	if p.now, err = s.Now(ctx); err != nil {
 		return err
 	}
-	if o.dry || plan.Events == 0 {
+	uncounted := strings.HasPrefix(plan.HeldBackBy, (*projections.Totals)(nil).Name()+" ") // they are brought up to date first
+	if o.dry || plan.Events == 0 && !uncounted {
 		return p.print("would go", plannedOutcome)
 	}
-	if a.forPeople() {
+	if a.forPeople() && plan.Events > 0 {
 		if err := p.print("would go", plannedOutcome); err != nil {
 			return err
 		}
 	}
 	if !o.yes {
-		if err := a.confirm("prune " + count(plan.Events, "event")); err != nil {
+		what := count(plan.Events, "event")
+		if plan.Events == 0 {
+			what = "what the totals have not counted yet"
+		}
+		if err := a.confirm("prune " + what); err != nil {
 			return errors.Join(p.printJSON(plannedOutcome), err)
 		}
 	}
@@ -152,8 +158,12 @@ func (p *pruned) print(verb string, outcome actOutcome) error {
 	if r.Events == 0 {
 		fmt.Fprintf(&b, "nothing to prune: no event that may go is older than %s\n", findings.Span(time.Duration(p.older)))
 	} else {
-		fmt.Fprintf(&b, "%s %s, up to position %d of %s, with the payloads and results of the messages that ended there\n",
-			count(r.Events, "event"), verb, r.Through, absolute(r.UntilAt))
+		atLeast := ""
+		if r.More {
+			atLeast = "at least "
+		}
+		fmt.Fprintf(&b, "%s%s %s, up to position %d of %s, with the payloads and results of the messages that ended there\n",
+			atLeast, count(r.Events, "event"), verb, r.Through, absolute(r.UntilAt))
 	}
 	if r.Snapshots > 0 {
 		fmt.Fprintf(&b, "  %s told once more what is still open\n", count(r.Snapshots, "event"))
@@ -171,6 +181,7 @@ type jsonPruned struct {
 	Reason     *string    `json:"reason"`
 	OlderThan  *float64   `json:"older_than_seconds"`
 	Events     int        `json:"events"`
+	More       bool       `json:"more"`      // of a plan: more may go than it has looked through
 	Commits    *int       `json:"commits"`   // null of a plan
 	Snapshots  int        `json:"snapshots"` // what was open told its state once more
 	Through    *string    `json:"through"`   // the position of the last event that went; null where none did
@@ -185,7 +196,7 @@ func (p *pruned) printJSON(outcome actOutcome) error {
 	r := p.report
 	j := jsonPruned{
 		Outcome: outcome, Reason: orNull(p.reason), OlderThan: seconds(time.Duration(p.older)), Events: r.Events, Snapshots: r.Snapshots,
-		UntilAt: instant(r.UntilAt), HeldBackBy: orNull(r.HeldBackBy),
+		UntilAt: instant(r.UntilAt), More: r.More, HeldBackBy: orNull(r.HeldBackBy),
 	}
 	if outcome == doneOutcome {
 		j.Commits = &r.Commits

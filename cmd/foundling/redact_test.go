@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/foundling-go/foundling"
 	"pgregory.net/rapid"
 )
 
@@ -79,4 +83,45 @@ func TestHiddenValuesCanBeTold(t *testing.T) {
 			t.Error("without a key it is as with one")
 		}
 	})
+}
+
+// Hiding everything ended the listing of events in the midst of its object, and what was hidden called itself text.
+func TestHidingAllGivesWholeObjects(t *testing.T) {
+	o := newOffice(t)
+	for _, line := range []string{"events", "messages --state all", "messages @good", "trace @good"} {
+		if code := o.run(line + " --redact=all --json"); code != 0 {
+			t.Errorf("%s: exit code %d, %s", line, code, &o.err)
+		}
+		if err := validate(o.out.Bytes()); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	o.run("events --redact=all --json")
+	if text := o.out.String(); !strings.Contains(text, `"params":"redacted:`) {
+		t.Errorf("no parameters are hidden in %s", text)
+	}
+	o.run("messages @good --redact=all --json")
+	if text := o.out.String(); !strings.Contains(text, `"encoding":"redacted","value":"redacted:`) {
+		t.Errorf("no payload is hidden in %s", text)
+	}
+}
+
+// JSON whose texts are no UTF-8 made the whole output no JSON.
+func TestAPayloadThatIsNoTextIsBase64(t *testing.T) {
+	payload := []byte("{\"name\":\"a\xff\"}")
+	c := foundling.Content{Bytes: payload, Size: len(payload)}
+	j := (&app{}).jsonContent(c)
+	if want := `"` + base64.StdEncoding.EncodeToString(payload) + `"`; *j.Encoding != "base64" || string(j.Value) != want {
+		t.Errorf("%s: %s", *j.Encoding, j.Value)
+	}
+	j = (&app{redactor: newRedactor(nil, "key")}).jsonContent(c)
+	if !json.Valid(j.Value) || !utf8.Valid(j.Value) {
+		t.Errorf("redacted: %s: %q", *j.Encoding, j.Value)
+	}
+	var out bytes.Buffer
+	s := newScreen(&out)
+	s.escape, s.broken = escapeJSON, brokenJSON
+	if _, err := s.Write([]byte("{\"a\":\"\xff\x1b\"}\n")); err != nil || !json.Valid(out.Bytes()) || !strings.Contains(out.String(), `\ufffd\u001b`) {
+		t.Errorf("%v: %s", err, &out)
+	}
 }

@@ -82,7 +82,7 @@ func (a *app) openBatch(ctx context.Context, f *runFlags, args []string) (*batch
 	a.removeOld(ctx, f.keep, b.path)
 	open := a.openOrMake
 	if !b.reads {
-		open = a.openExisting
+		open = a.openToWork
 	}
 	if b.store, err = open(ctx); err != nil {
 		return nil, err

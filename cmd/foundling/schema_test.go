@@ -178,6 +178,7 @@ func printed() map[string][2]reflect.Type {
 		"foundling.projections/v1":      of(jsonProjection{}, nil),
 		"foundling.projections_drop/v1": of(jsonProjection{}, jsonDropped{}),
 		"foundling.sweep/v1":            of(jsonDead{}, jsonSwept{}),
+		"foundling.migrate/v1":          of(jsonMigrated{}, nil),
 		"foundling.verify/v1":           of(jsonViolation{}, jsonVerified{}),
 		"foundling.machines/v1":         of(jsonMachine{}, nil),
 		"foundling.version/v1":          of(jsonVersion{}, nil),

@@ -20,13 +20,14 @@ type screen struct {
 	begun   []byte // a line that has not ended
 	hide    func(line []byte) []byte
 	escape  func(b []byte, r rune) []byte // how a character is written that cannot be printed
+	broken  func(b []byte, c byte) []byte // how a byte is written that is of no character
 	paint   func(line []byte) []byte      // nil leaves lines as they are
 	unheard bool                          // whoever read it has closed the pipe
 }
 
 // newScreen is a screen of text for people.
 func newScreen(to io.Writer) *screen {
-	return &screen{to: to, hide: hideAddresses, escape: escapeText}
+	return &screen{to: to, hide: hideAddresses, escape: escapeText, broken: brokenText}
 }
 
 // Write implements io.Writer. Where nobody hears it any more, that is no error: what a command did stays done, and its exit code says so.
@@ -97,7 +98,7 @@ func (s *screen) harmless(line []byte) []byte {
 		r, size := utf8.DecodeRune(line)
 		switch {
 		case r == utf8.RuneError && size == 1:
-			b = fmt.Appendf(b, `\x%02x`, line[0])
+			b = s.broken(b, line[0])
 		case strconv.IsPrint(r), r == '\t': // which only goes on to the next stop
 			b = append(b, line[:size]...)
 		default:
@@ -113,6 +114,12 @@ func escapeText(b []byte, r rune) []byte {
 	quoted := strconv.QuoteRune(r)
 	return append(b, quoted[1:len(quoted)-1]...)
 }
+
+// brokenText writes a byte as Go does.
+func brokenText(b []byte, c byte) []byte { return fmt.Appendf(b, `\x%02x`, c) }
+
+// brokenJSON writes a byte as JSON's encoders do, which has no other way.
+func brokenJSON(b []byte, _ byte) []byte { return escapeJSON(b, utf8.RuneError) }
 
 // escapeJSON writes a character as a string of JSON has it. Outside of strings, JSON has none that would have to be escaped.
 func escapeJSON(b []byte, r rune) []byte {

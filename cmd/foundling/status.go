@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -36,6 +37,9 @@ func (a *app) status(ctx context.Context) error {
 		return err
 	}
 	l.facts.Batch, l.facts.Store = a.batch, a.store
+	if l.facts.Counted, err = standings(ctx, s, l.now); err != nil { // that is only a pity
+		l.doubt = errors.Join(l.doubt, err)
+	}
 	list := findings.List(l.state, l.facts)
 	if a.forPeople() {
 		err = l.write(a.stdout, list)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/internal/calls"
@@ -29,11 +30,23 @@ type suggestions struct {
 	words map[string]string
 }
 
-// add takes a word that goes on from what has been typed, with what it is. One that nobody could type is left out.
+// add takes a word that goes on from what has been typed, with what it is. One that is not plain is left out: shells run what stands in it, even
+// while they complete it, and it comes from whoever may enqueue.
 func (s *suggestions) add(word, what string) {
-	if strings.HasPrefix(word, s.begun) && word == oneLine(word) {
+	if strings.HasPrefix(word, s.begun) && word == oneLine(word) && harmlessWord(word) {
 		s.words[word] = what
 	}
+}
+
+// harmlessWord reports whether no shell sees anything but a word in a text: no blank, quote, expansion, pattern, or flag.
+func harmlessWord(word string) bool {
+	for _, r := range word {
+		ascii := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-:/@+,", r)
+		if !ascii && !unicode.IsLetter(r) && !unicode.IsDigit(r) || r == unicode.ReplacementChar {
+			return false
+		}
+	}
+	return word != "" && word[0] != '-'
 }
 
 // suggest completes from the store that the command line names. Where that cannot be read, or not in time, it has no suggestion.
@@ -66,7 +79,7 @@ func (a *app) asked(ctx context.Context, ask func(store.Store) error) error {
 	if err != nil {
 		return err
 	}
-	s, err := sqlite.Open(ctx, path, sqlite.Options{MustExist: true})
+	s, err := sqlite.Open(ctx, path, sqlite.Options{MustExist: true, NoMigrate: true})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -70,5 +73,64 @@ func TestAskingForSuggestionsIsSilent(t *testing.T) {
 	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errout, env: func(string) string { return "" }}
 	if code := execute(t.Context(), a, []string{"__complete", "topics", "--store", "/nowhere/store.db", ""}); code != 0 || errout.Len() > 0 {
 		t.Errorf("exit code %d, %q", code, errout.String())
+	}
+}
+
+// A name with a command in it was run by bash while it completed.
+func TestWhatShellsRunIsNotSuggested(t *testing.T) {
+	s := &suggestions{words: map[string]string{}}
+	good := []string{"mail", "user:ann", "a-b_c.d/e@f+g,h", "größe", "邮件"}
+	for _, word := range append(slices.Clone(good), "$(id)", "`id`", "a b", "a;b", "a|b", "a&b", "a>b", "a<b", "a'b", `a"b`, `a\b`, "a*", "a?", "[a]",
+		"{a,b}", "~", "#a", "!a", "a^b", "a=b", "%1", "--yes", "-y", "a\u00a0b", "a\xff") {
+		s.add(word, "topic")
+	}
+	var got []string
+	for _, c := range completions(s.words) {
+		got = append(got, strings.TrimSuffix(c, "\ttopic"))
+	}
+	slices.Sort(good)
+	if !slices.Equal(got, good) {
+		t.Errorf("%q, want %q", got, good)
+	}
+}
+
+// The same with bash itself, where there is one.
+func TestBashRunsNothingThatAStoreHolds(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	program, err := binaryPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, topic := range []string{"$(touch run1)", "$(touch run2)", "mail"} {
+		a := &app{stdin: strings.NewReader("x\n"), stdout: io.Discard, stderr: io.Discard, env: func(name string) string {
+			return map[string]string{"FOUNDLING_STORE": dir + "/store.db"}[name]
+		}}
+		if code := execute(t.Context(), a, []string{"enqueue", topic}); code != 0 {
+			t.Fatal(code)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), bash, "--norc", "--noprofile", "-c", `
+_get_comp_words_by_ref() { cur=${COMP_WORDS[COMP_CWORD]}; words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; prev=${COMP_WORDS[COMP_CWORD-1]}; }
+compopt() { :; }
+source <(foundling completion bash)
+COMP_WORDS=(foundling pause ''); COMP_CWORD=2 COMP_TYPE=9
+COMP_LINE='foundling pause ' COMP_POINT=16
+__start_foundling
+printf '%s\n' "${COMPREPLY[@]}"
+COMP_WORDS[2]=${COMPREPLY[0]}; COMP_TYPE=63
+__start_foundling`)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+string(filepath.ListSeparator)+os.Getenv("PATH"),
+		"FOUNDLING_STORE="+dir+"/store.db", suggestEnv+"=20s")
+	out, err := cmd.CombinedOutput()
+	if !strings.Contains(string(out), "mail") {
+		t.Errorf("it does not complete: %v\n%s", err, out)
+	}
+	if ran, err := filepath.Glob(dir + "/run*"); err != nil || len(ran) > 0 {
+		t.Errorf("bash ran what the store holds: %q, %v\n%s", ran, err, out)
 	}
 }

@@ -44,9 +44,11 @@ type jsonLife struct {
 
 func (t *tracing) printJSON() error {
 	sum := t.life.Summary()
-	d := document[jsonStep]{Schema: "foundling.trace/v1", AsOf: atMark(t.life.AsOf()), Result: jsonLife{
-		jsonMessage: t.jsonMessage(t.info), Waited: seconds(sum.Waited), Blocked: seconds(sum.Blocked), Ran: seconds(sum.Ran),
-	}}
+	life := jsonLife{jsonMessage: t.jsonMessage(t.info)}
+	if !headless(t.info) {
+		life.Waited, life.Blocked, life.Ran = seconds(sum.Waited), seconds(sum.Blocked), seconds(sum.Ran)
+	}
+	d := document[jsonStep]{Schema: "foundling.trace/v1", AsOf: atMark(t.life.AsOf()), Result: life}
 	for _, step := range t.life.Entries() {
 		d.Items = append(d.Items, t.jsonStep(step))
 	}

@@ -15,8 +15,10 @@ import (
 // it was not given it has changed nothing: it is made again with [Known.See].
 func Prune(o Origin, c fsm.Prune, known Known) (store.Call, *fsm.Pruned) {
 	need := store.Need{
-		Held:  []events.Entity{events.LogEntity(), events.ClockEntity()},
-		Prune: store.Prunable{Before: c.Bound(known.Clock, known.Now), Upto: known.Upto, Events: c.Events, Rows: c.Rows},
+		Held: []events.Entity{events.LogEntity(), events.ClockEntity()},
+		Prune: store.Prunable{
+			Before: c.Bound(known.Clock, known.Now), Ahead: known.Clock.StepAt, Upto: known.Upto, Events: c.Events, Rows: c.Rows,
+		},
 	}
 	for lock, n := range known.locks {
 		need.Holders = append(need.Holders, store.LockPage{Lock: lock, N: n})
@@ -40,14 +42,14 @@ type Known struct {
 	locks map[string]int
 }
 
-// See is known with the permits of these locks to be held as well, as many as are out now.
+// See is known with the permits of these locks to be held as well, as many as are out now and as may be before the next look.
 func (k Known) See(locks []fsm.Lock) Known {
 	held := maps.Clone(k.locks)
 	if held == nil {
 		held = map[string]int{}
 	}
 	for _, lock := range locks {
-		held[lock.Name] = lock.Held
+		held[lock.Name] = max(lock.Held, lock.Permits, 1)
 	}
 	k.locks = held
 	return k

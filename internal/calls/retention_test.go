@@ -98,13 +98,13 @@ func TestNothingGoesWhereARowCannotBeRead(t *testing.T) {
 func TestWhatAPruneAsksFor(t *testing.T) {
 	clock := fsm.Clock{State: events.Active, StepAt: now, FromAt: now.Add(-time.Hour), ToAt: now}
 	known := calls.Known{Now: now, Clock: clock, Upto: "here"}
-	seen := known.See([]fsm.Lock{{Name: "m", Held: 2}, {Name: "l", Held: 1}})
-	again := seen.See([]fsm.Lock{{Name: "l", Held: 4}})
+	seen := known.See([]fsm.Lock{{Name: "m", Permits: 1, Held: 2}, {Name: "l", Held: 1}, {Name: "n"}})
+	again := seen.See([]fsm.Lock{{Name: "l", Permits: 9, Held: 4}}) // more may be out by then
 	call, _ := calls.Prune(calls.Origin{}, fsm.Prune{Retention: time.Hour, Events: 5, Rows: 6}, again)
 	want := store.Need{
 		Held:    []events.Entity{events.LogEntity(), events.ClockEntity()},
-		Prune:   store.Prunable{Before: now.Add(-2 * time.Hour), Upto: "here", Events: 5, Rows: 6},
-		Holders: []store.LockPage{{Lock: "l", N: 4}, {Lock: "m", N: 2}},
+		Prune:   store.Prunable{Before: now.Add(-2 * time.Hour), Ahead: now, Upto: "here", Events: 5, Rows: 6},
+		Holders: []store.LockPage{{Lock: "l", N: 9}, {Lock: "m", N: 2}, {Lock: "n", N: 1}},
 	}
 	if diff := cmp.Diff(want, call.Need); diff != "" {
 		t.Errorf("need (-want +got):\n%s", diff)

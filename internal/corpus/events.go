@@ -129,7 +129,7 @@ func evidence() events.Evidence {
 func started() *events.WorkerStarted {
 	return &events.WorkerStarted{
 		Host: "host-1", PID: 4711, Version: "1.2.3", Topics: []string{"mail für alle", "", "t"}, Concurrency: 8,
-		HeartbeatInterval: 15 * time.Second, Proof: true, FenceAfter: 90 * time.Second, Limits: []int{3, 0, 1},
+		HeartbeatInterval: 15 * time.Second, Proof: true, FenceAfter: 90 * time.Second, Limits: []int{3, 0, 1}, Retention: 30 * 24 * time.Hour,
 	}
 }
 

@@ -36,6 +36,7 @@ const (
 	SweepRefused        Code = "sweep_refused"         // the sweep does not trust what it knows of who lives, and gives nothing back
 	ClockStepped        Code = "clock_stepped"         // the store's clock was set
 	LeaderMissing       Code = "leader_missing"        // workers live, and nobody lets time pass
+	ProjectionHolds     Code = "projection_holds"      // a durable projection stands still, and keeps the log from being pruned
 )
 
 // Severity is how bad a finding is. A lower number is worse.
@@ -85,6 +86,8 @@ const (
 	AlarmsFor = 24 * time.Hour
 	// LeaderlessFor is for how long nobody may lead while workers live.
 	LeaderlessFor = time.Minute
+	// UncountedFor is for how long a durable projection may leave an event uncounted.
+	UncountedFor = 24 * time.Hour
 
 	// shown is how many claims, refusals or dead letters are told one by one; those beyond are counted.
 	shown = 10
@@ -128,12 +131,13 @@ func (s State) Apply(r events.Recorded) {
 
 // Facts are what the log does not hold.
 type Facts struct {
-	Now    time.Time   // the store's
-	Heart  bool        // the store keeps heartbeats, and Beats lists the newest of every incarnation that has one
-	Beats  []Beat      // in any order
-	Gone   []events.ID // incarnations that are proven to have ended
-	Leases bool        // the store keeps leases, and Lease is that of the beat
-	Lease  Lease
+	Now     time.Time   // the store's
+	Heart   bool        // the store keeps heartbeats, and Beats lists the newest of every incarnation that has one
+	Beats   []Beat      // in any order
+	Gone    []events.ID // incarnations that are proven to have ended
+	Leases  bool        // the store keeps leases, and Lease is that of the beat
+	Lease   Lease
+	Counted []Counted // the newest version of each durable projection, in any order
 
 	Names *events.Names // how ids and times are shown; nil is in full
 	Batch string        // the batch that the store is, which commands then name; empty where it is none
@@ -157,7 +161,7 @@ type Beat struct {
 // List gives everything that is wrong: the worst first, then what began first, then by subject.
 func List(s State, f Facts) []Finding {
 	l := newLook(s, f)
-	list := slices.Concat(l.topics(), l.workers(), l.deadLetters(), l.refusals(), l.locks(), l.alarms(), l.beat())
+	list := slices.Concat(l.topics(), l.workers(), l.deadLetters(), l.refusals(), l.locks(), l.alarms(), l.beat(), l.holding())
 	slices.SortFunc(list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), a.Since.Compare(b.Since), a.Subject.Compare(b.Subject), cmp.Compare(a.Code, b.Code))
 	})

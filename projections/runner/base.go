@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -16,17 +17,18 @@ func (f *follower) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.saved, f.halt = own.Sequence, own.Halt
-	f.kept = head{asOf: own.AsOf, since: own.Since, current: own.Current, halt: own.Halt}
+	f.saved, f.halt = own.last, own.Halt
+	f.spoilt, f.seen = own.spoilt, max(f.seen, len(own.spoilt))
+	f.kept = own.head()
 	if known {
 		now, err := f.store.Now(ctx)
 		if err != nil {
 			return err
 		}
 		f.since = time.Now().Add(-max(0, now.Sub(own.SavedAt)))
-		switch err := readable(ctx, f.store, own.Cursor); {
+		switch err := reachable(ctx, f.store, own.Cursor); {
 		case err == nil:
-			return f.resume(own)
+			return f.resume(own.View)
 		case !errors.Is(err, store.ErrPruned):
 			return err
 		}
@@ -58,14 +60,14 @@ func (f *follower) base(ctx context.Context) (*fold, error) {
 	if err != nil || oldest == "" {
 		return begin(f.store, f.empty(), ""), err
 	}
-	list, err := f.shelf.Checkpoints(ctx, store.CheckpointFilter{Name: f.name})
+	list, err := listed(ctx, f.shelf, store.CheckpointFilter{Name: f.name})
 	if err != nil {
 		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(c store.Checkpoint) bool { return c.Version >= f.version })
 	slices.SortStableFunc(list, func(a, b store.Checkpoint) int { return a.At.Compare(b.At) })
 	for _, c := range list {
-		err := readable(ctx, f.store, c.Cursor)
+		err := reachable(ctx, f.store, c.Cursor)
 		if errors.Is(err, store.ErrPruned) || errors.Is(err, store.ErrAhead) || errors.Is(err, store.ErrCursor) {
 			continue
 		}
@@ -73,11 +75,11 @@ func (f *follower) base(ctx context.Context) (*fold, error) {
 			return nil, err
 		}
 		v, ok, err := load(ctx, f.shelf, c.CheckpointKey)
+		if errors.As(err, new(*events.Corrupt)) || err == nil && !ok {
+			continue
+		}
 		if err != nil {
 			return nil, err
-		}
-		if !ok {
-			continue
 		}
 		if fold, err := restore(f.store, f.empty(), v); err == nil {
 			return fold, nil
@@ -86,9 +88,12 @@ func (f *follower) base(ctx context.Context) (*fold, error) {
 	return begin(f.store, f.empty(), oldest), nil
 }
 
-// readable reports by its error whether the events behind a cursor can be read.
-func readable(ctx context.Context, s store.Store, cursor store.Cursor) error {
+// reachable reports by its error whether the log goes on behind a cursor. What is damaged there is passed over by who reads it.
+func reachable(ctx context.Context, s store.Store, cursor store.Cursor) error {
 	for _, err := range s.Read(ctx, cursor, store.Filter{Limit: 1}) {
+		if errors.As(err, new(*events.Corrupt)) {
+			return nil
+		}
 		return err
 	}
 	return nil

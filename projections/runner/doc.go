@@ -32,4 +32,8 @@
 // that every process sees it; see [View]. It is tried again when a process starts. One whose checkpoint lies behind the end of the log, as after
 // a backup was restored, or belongs to another store, stops likewise (store.ErrAhead, store.ErrCursor). A store out of reach is tried again at
 // the next step.
+//
+// An event that is not what was written is passed over, with what the store gives no more of its commit: how many they were is in [View.Passed]. A
+// checkpoint that is not what was saved is passed over for the one before it, and goes when the next one is saved. Where the log is damaged and
+// no event is at fault, the projection stops as after a panic.
 package runner

@@ -13,11 +13,10 @@ import (
 
 // fold is a projection on its way through the log.
 type fold struct {
-	store  store.Store
-	what   projections.Durable
-	cursor store.Cursor
-	head   head
-	lost   int // messages of which the log had lost what the projection asked of them
+	place
+	what projections.Durable
+	head head
+	lost int // messages of which the log had lost what the projection asked of them
 }
 
 // panicked is the error of a projection whose code panicked.
@@ -33,11 +32,7 @@ const maxHalt = 1 << 10
 func guard(at Halt, code func()) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			at.Text = fmt.Sprint(cause)
-			at.Text = strings.ToValidUTF8(at.Text[:min(len(at.Text), maxHalt)], "")
-			if at.Text == "" {
-				at.Text = "no text"
-			}
+			at.Text = halting(fmt.Sprint(cause))
 			err = &panicked{at}
 		}
 	}()
@@ -45,9 +40,18 @@ func guard(at Halt, code func()) (err error) {
 	return nil
 }
 
+// halting is a text of why something stopped, cut.
+func halting(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), maxHalt)], "")
+	if text == "" {
+		return "no text"
+	}
+	return text
+}
+
 // begin is a projection before the first event behind a cursor.
 func begin(s store.Store, what projections.Durable, at store.Cursor) *fold {
-	return &fold{store: s, what: what, cursor: at}
+	return &fold{place: place{store: s, cursor: at}, what: what}
 }
 
 // restore is a projection as a kept view says it was.
@@ -59,27 +63,14 @@ func restore(s store.Store, what projections.Durable, v View) (*fold, error) {
 	if err != nil {
 		return nil, fmt.Errorf("restore checkpoint %d of version %d: %w", v.Sequence, v.Version, err)
 	}
-	return &fold{store: s, what: what, cursor: v.Cursor, head: head{asOf: v.AsOf, since: v.Since}}, nil
+	at := place{store: s, cursor: v.Cursor, position: max(v.AsOf.Position, v.Passed.Last), passed: v.Passed}
+	return &fold{place: at, what: what, head: head{asOf: v.AsOf, since: v.Since}}, nil
 }
 
-// take applies up to n events, and reports how many there were: fewer is that the end of the log was reached, up to the cursor if one is given.
+// take applies up to n events, and reports how many there were, with those that were passed over: fewer is that the end of the log was reached, up to
+// the cursor if one is given.
 func (f *fold) take(ctx context.Context, n int, upto store.Cursor) (int, error) {
-	taken := 0
-	if upto != "" && f.cursor == upto {
-		return 0, nil
-	}
-	for r, err := range f.store.Read(ctx, f.cursor, store.Filter{Limit: n}) {
-		if err == nil {
-			err = f.apply(ctx, r)
-		}
-		if err != nil {
-			return taken, err
-		}
-		if taken++; upto != "" && f.cursor == upto {
-			break
-		}
-	}
-	return taken, nil
+	return f.each(ctx, n, upto, func(r events.Recorded) error { return f.apply(ctx, r) })
 }
 
 // apply takes the next event.
@@ -95,7 +86,8 @@ func (f *fold) apply(ctx context.Context, r events.Recorded) error {
 	topic := ""
 	if lacks {
 		var err error
-		if topic, err = f.topic(ctx, r.Entity); err != nil {
+		topic, err = f.topic(ctx, r.Entity)
+		if err != nil && !errors.As(err, new(*events.Corrupt)) { // what is damaged there is passed over in its own place
 			return err
 		}
 		if topic == "" {
@@ -115,11 +107,10 @@ func (f *fold) apply(ctx context.Context, r events.Recorded) error {
 		f.head.since = projections.Mark{Position: r.Position, At: r.At()}
 	}
 	f.head.asOf = projections.Mark{Position: r.Position, At: r.At()}
-	f.cursor = f.store.After(r)
 	return nil
 }
 
-// topic is the topic of a message, empty where the log has lost it.
+// topic is the topic of a message by its first event that is kept and tells it, or where none is, as it was kept when that went; empty where it is lost.
 func (f *fold) topic(ctx context.Context, message events.Entity) (string, error) {
 	for range tries {
 		from, err := store.Oldest(ctx, f.store)
@@ -133,11 +124,23 @@ func (f *fold) topic(ctx context.Context, message events.Entity) (string, error)
 				topic, _ = projections.TopicOf(r)
 			}
 		}
-		if !errors.Is(err, store.ErrPruned) {
+		if errors.Is(err, store.ErrPruned) {
+			continue
+		}
+		if topic != "" || err != nil && !errors.As(err, new(*events.Corrupt)) {
 			return topic, err
 		}
+		kept, err := f.store.Contents(ctx, message.ID)
+		return kept.Topic, err
 	}
 	return "", fmt.Errorf("%s: the log was pruned again and again while it was looked for: %w", message, store.ErrPruned)
+}
+
+// now is what stands before the projection's bytes as they are now.
+func (f *fold) now() head {
+	h := f.head
+	h.passed = f.passed
+	return h
 }
 
 // view is the projection's bytes as they are now.

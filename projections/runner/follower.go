@@ -21,9 +21,12 @@ type follower struct {
 
 	fold  *fold     // nil until it has begun, and again after it was beaten to a checkpoint
 	saved int       // the sequence of the newest checkpoint that it knows; 0 is none
-	kept  head      // of that
+	kept  head      // of that, or of the one from which it went on
 	since time.Time // when that was saved, by this process's clock
 	fresh int       // events that were taken since
+
+	spoilt []store.CheckpointKey // the newest checkpoints, which were not what was saved when it began: they go when it has saved one
+	seen   int                   // how many there were in all
 
 	phase  Phase
 	halt   Halt
@@ -37,9 +40,9 @@ func newFollower(s store.Store, shelf store.Shelf, empty func() projections.Dura
 }
 
 func (f *follower) status() Status {
-	s := Status{Name: f.name, Version: f.version, Phase: f.phase, Saved: f.kept.asOf, Halt: f.halt, Err: f.err}
+	s := Status{Name: f.name, Version: f.version, Phase: f.phase, Saved: f.kept.asOf, Passed: f.kept.passed, Spoilt: f.seen, Halt: f.halt, Err: f.err}
 	if f.fold != nil {
-		s.AsOf, s.Since, s.Cursor = f.fold.head.asOf, f.fold.head.since, f.fold.cursor
+		s.AsOf, s.Since, s.Passed, s.Cursor = f.fold.head.asOf, f.fold.head.since, f.fold.passed, f.fold.cursor
 	}
 	return s
 }
@@ -71,10 +74,13 @@ func (f *follower) finish(ctx context.Context) (more bool, err error) {
 
 // settle makes of an error what follows from it: the projection stops, begins again, or leaves it to the next step.
 func (f *follower) settle(ctx context.Context, err error) (more bool, _ error) {
-	panics := (*panicked)(nil)
+	panics, damage := (*panicked)(nil), (*unreadable)(nil)
 	switch {
 	case errors.As(err, &panics):
 		f.err = f.stop(ctx, panics.halt)
+		return false, f.err
+	case errors.As(err, &damage):
+		f.err = f.stop(ctx, damage.halt())
 		return false, f.err
 	case errors.Is(err, store.ErrAhead), errors.Is(err, store.ErrCursor):
 		f.fold, f.phase, f.err = nil, Halted, err
@@ -96,10 +102,15 @@ func (f *follower) advance(ctx context.Context) (more bool, err error) {
 	}
 	n, err := f.fold.take(ctx, f.options.Page, "")
 	f.fresh += n
+	if errors.As(err, new(*unreadable)) { // what was taken until there is good
+		if unsaved := f.flush(ctx); unsaved != nil {
+			return false, unsaved
+		}
+	}
 	if err != nil {
 		return false, err
 	}
-	if f.halt.Halted() && f.fold.head.asOf.Position >= f.halt.Position {
+	if f.halt.Halted() && f.fold.position >= f.halt.Position {
 		f.halt = Halt{} // it has passed the place
 	}
 	end := n < f.options.Page
@@ -130,10 +141,16 @@ func (f *follower) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := f.keep(ctx, f.fold.head, store.Checkpoint{Cursor: f.fold.cursor, View: view}); err != nil {
+	if err := f.keep(ctx, f.fold.now(), store.Checkpoint{Cursor: f.fold.cursor, View: view}); err != nil {
 		return err
 	}
 	f.fresh = 0
+	if len(f.spoilt) > 0 {
+		if err := f.shelf.Drop(ctx, f.spoilt...); err != nil {
+			return fmt.Errorf("drop what is spoilt: %w", err)
+		}
+		f.spoilt = nil
+	}
 	if f.saved%thinEvery != 0 {
 		return nil
 	}
@@ -154,13 +171,14 @@ func (f *follower) key(sequence int) store.CheckpointKey {
 	return store.CheckpointKey{Name: f.name, Version: f.version, Sequence: sequence}
 }
 
-// stop ends a projection whose code has panicked, and keeps that with the newest checkpoint: what the code left is not to be trusted.
+// stop ends a projection whose code has panicked, or whose log can be read no further, and keeps that with the newest checkpoint: what code that
+// panicked left is not to be trusted.
 func (f *follower) stop(ctx context.Context, halt Halt) error {
 	f.fold, f.phase, f.halt, f.untold = nil, Halted, halt, true
 	return f.record(ctx)
 }
 
-// record keeps where the code panicked.
+// record keeps where it stopped.
 func (f *follower) record(ctx context.Context) error {
 	for range tries {
 		own, ok, err := newest(ctx, f.shelf, f.name, f.version)
@@ -170,8 +188,9 @@ func (f *follower) record(ctx context.Context) error {
 		if ok && own.Halt == f.halt {
 			break
 		}
-		f.saved = own.Sequence
-		h := head{asOf: own.AsOf, since: own.Since, current: own.Current, halt: f.halt}
+		f.saved = own.last
+		h := own.head()
+		h.halt = f.halt
 		c := store.Checkpoint{Cursor: own.Cursor, View: own.Bytes}
 		if !ok {
 			if c, err = f.blank(ctx); err != nil {

@@ -31,7 +31,7 @@ const thinEvery = 16
 
 // thin drops what is not to be kept of a projection's checkpoints: of a version, and of those before it.
 func thin(ctx context.Context, shelf store.Shelf, of store.CheckpointKey, k Keep) error {
-	list, err := shelf.Checkpoints(ctx, store.CheckpointFilter{Name: of.Name})
+	list, err := listed(ctx, shelf, store.CheckpointFilter{Name: of.Name})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/projections"
 	"github.com/foundling-go/foundling/store"
 )
@@ -22,21 +23,18 @@ type Lag struct {
 
 // LagOf is how far a cursor is behind the log, counted up to most events.
 func LagOf(ctx context.Context, s store.Store, cursor store.Cursor, most int) (Lag, error) {
-	var lag Lag
 	var oldest time.Time
-	for r, err := range s.Read(ctx, cursor, store.Filter{Limit: most + 1}) {
-		if err != nil {
-			return Lag{}, fmt.Errorf("lag: %w", err)
-		}
+	at := place{store: s, cursor: cursor}
+	n, err := at.each(ctx, most+1, "", func(r events.Recorded) error {
 		if oldest.IsZero() {
 			oldest = r.At()
 		}
-		if lag.Events == most {
-			lag.More = true
-			break
-		}
-		lag.Events++
+		return nil
+	})
+	if err != nil {
+		return Lag{}, fmt.Errorf("lag: %w", err)
 	}
+	lag := Lag{Events: min(n, most), More: n > most}
 	if oldest.IsZero() {
 		return lag, nil
 	}
@@ -50,10 +48,11 @@ func LagOf(ctx context.Context, s store.Store, cursor store.Cursor, most int) (L
 
 // Reading is a projection as it stands at the end of the log, for whoever shows it.
 type Reading struct {
-	What  projections.Durable
-	AsOf  projections.Mark // the last event that it has taken
-	Since projections.Mark // the first event that it has taken, where older ones had been let go; zero where it counts from the beginning
-	More  bool             // more events have come than it was to take: it is behind
+	What   projections.Durable
+	AsOf   projections.Mark // the last event that it has taken
+	Since  projections.Mark // the first event that it has taken, where older ones had been let go; zero where it counts from the beginning
+	Passed Passed           // what it has not taken since it could not be read
+	More   bool             // more events have come than it was to take: it is behind
 }
 
 // Read gives a projection as it stands at the end of the log: what its newest checkpoint holds, and up to most events that have come since. It saves
@@ -68,7 +67,7 @@ func Read(ctx context.Context, s store.Store, empty func() projections.Durable, 
 	if err != nil {
 		return Reading{}, fmt.Errorf("read %s version %d: %w", what.Name(), what.Version(), err)
 	}
-	return Reading{What: what, AsOf: f.head.asOf, Since: f.head.since, More: n > most}, nil
+	return Reading{What: what, AsOf: f.head.asOf, Since: f.head.since, Passed: f.passed, More: n > most}, nil
 }
 
 func reading(ctx context.Context, s store.Store, what projections.Durable) (*fold, error) {
@@ -76,14 +75,14 @@ func reading(ctx context.Context, s store.Store, what projections.Durable) (*fol
 	if !ok {
 		return nil, ErrNoShelf
 	}
-	v, ok, err := newest(ctx, shelf, what.Name(), what.Version())
+	own, ok, err := newest(ctx, shelf, what.Name(), what.Version())
 	switch {
 	case err != nil:
 		return nil, err
-	case ok && !v.Current:
+	case ok && !own.Current:
 		return nil, ErrBuilding
 	case ok:
-		return restore(s, what, v)
+		return restore(s, what, own.View)
 	}
 	oldest, err := store.Oldest(ctx, s)
 	return begin(s, what, oldest), err

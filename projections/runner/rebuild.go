@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/projections"
 	"github.com/foundling-go/foundling/store"
 )
@@ -15,10 +16,11 @@ var ErrNoCheckpoint = errors.New("nothing is kept of it")
 
 // Rebuilt is a view that was folded again beside the one that is kept.
 type Rebuilt struct {
-	Stored View
+	Stored View                // the newest that can be read
 	Built  View                // at the same cursor
 	Base   store.CheckpointKey // with which it began; zero is the beginning of the log
 	Events int                 // that were folded
+	last   int                 // the sequence of the newest checkpoint, readable or not
 }
 
 // Same reports whether both are the same, byte by byte.
@@ -42,34 +44,44 @@ func rebuild(ctx context.Context, s store.Store, empty func() projections.Durabl
 		return Rebuilt{}, ErrNoShelf
 	}
 	what := empty()
-	stored, ok, err := newest(ctx, shelf, what.Name(), what.Version())
+	own, ok, err := newest(ctx, shelf, what.Name(), what.Version())
 	if err == nil && !ok {
 		err = ErrNoCheckpoint
 	}
 	if err != nil {
 		return Rebuilt{}, err
 	}
+	rebuilt, err := rebuildView(ctx, s, empty, own.View)
+	rebuilt.last = own.last
+	return rebuilt, err
+}
+
+func rebuildView(ctx context.Context, s store.Store, empty func() projections.Durable, stored View) (Rebuilt, error) {
 	oldest, err := store.Oldest(ctx, s)
 	if err != nil {
 		return Rebuilt{}, err
 	}
 	if oldest == "" {
-		rebuilt, err := refold(ctx, begin(s, what, ""), stored)
+		rebuilt, err := refold(ctx, begin(s, empty(), ""), stored)
 		if !errors.Is(err, store.ErrPruned) {
 			return rebuilt, err
 		}
 	}
-	list, err := shelf.Checkpoints(ctx, store.CheckpointFilter{Name: what.Name(), Version: what.Version()})
+	shelf, _ := store.As[store.Shelf](s)
+	list, err := listed(ctx, shelf, store.CheckpointFilter{Name: stored.Name, Version: stored.Version})
 	if err != nil {
 		return Rebuilt{}, err
 	}
 	for _, c := range list {
+		if c.Sequence > stored.Sequence {
+			break
+		}
 		v, ok, err := load(ctx, shelf, c.CheckpointKey)
+		if errors.As(err, new(*events.Corrupt)) || err == nil && !ok {
+			continue
+		}
 		if err != nil {
 			return Rebuilt{}, err
-		}
-		if !ok || c.Sequence > stored.Sequence {
-			continue
 		}
 		base, err := restore(s, empty(), v)
 		if err != nil {
@@ -100,7 +112,7 @@ func refold(ctx context.Context, f *fold, stored View) (Rebuilt, error) {
 		return Rebuilt{}, err
 	}
 	built := stored
-	built.AsOf, built.Since, built.Bytes, built.Halt = f.head.asOf, f.head.since, view, Halt{}
+	built.AsOf, built.Since, built.Passed, built.Bytes, built.Halt = f.head.asOf, f.head.since, f.passed, view, Halt{}
 	return Rebuilt{Stored: stored, Built: built, Events: n}, nil
 }
 
@@ -112,8 +124,9 @@ func Adopt(ctx context.Context, s store.Store, r Rebuilt) error {
 		return fmt.Errorf("adopt: %w", ErrNoShelf)
 	}
 	next := store.Checkpoint{CheckpointKey: r.Stored.CheckpointKey, Cursor: r.Built.Cursor}
-	next.Sequence++
-	h := head{asOf: r.Built.AsOf, since: r.Built.Since, current: r.Built.Current}
+	next.Sequence = max(next.Sequence, r.last) + 1
+	h := r.Built.head()
+	h.halt = Halt{}
 	next.View = h.seal(r.Built.Bytes)
 	if _, err := shelf.Save(ctx, next); err != nil {
 		return fmt.Errorf("adopt %s version %d: %w", next.Name, next.Version, err)

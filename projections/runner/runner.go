@@ -72,7 +72,9 @@ type Status struct {
 	Since   projections.Mark // the first event that it has taken, where older ones had been let go; zero where it counts from the beginning
 	Cursor  store.Cursor     // behind AsOf; the zero before the first event, and while it is halted. See LagOf
 	Saved   projections.Mark // the last event of its newest checkpoint
-	Halt    Halt             // where its code panicked; while it is not Halted, where that was before it was tried again
+	Passed  Passed           // what it has not taken since it could not be read
+	Spoilt  int              // the newest checkpoints that were not what was saved when it began: it went on from an older one
+	Halt    Halt             // where its code panicked, or the log could be read no further; while it is not Halted, where that was before it was tried again
 	Err     error            // of the last step; nil where that went well
 }
 
@@ -84,7 +86,7 @@ const (
 	Waiting   Phase = iota
 	Building        // on its way to the end of the log: readers still see an older version, or none
 	Following       // current
-	Halted          // its code panicked, or its checkpoint is refused: it is tried again by the next process
+	Halted          // its code panicked, the log can be read no further, or its checkpoint is refused: it is tried again by the next process
 )
 
 // String is the phase's word.

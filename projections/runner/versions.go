@@ -9,8 +9,9 @@ import (
 
 // Kept is what is kept of a version of a projection.
 type Kept struct {
-	View        View // the newest, without its bytes
+	View        View // the newest that can be read, without its bytes; where none can, no more than what is listed of the newest
 	Checkpoints int  // its history
+	Spoilt      int  // newer checkpoints that are not what was saved: they are passed over
 }
 
 // Versions tells what is kept of every version of every projection, by name, then version. ErrNoShelf where the store keeps nothing of the kind.
@@ -19,22 +20,25 @@ func Versions(ctx context.Context, s store.Store) ([]Kept, error) {
 	if !ok {
 		return nil, ErrNoShelf
 	}
-	all, err := shelf.Checkpoints(ctx, store.CheckpointFilter{})
+	all, err := listed(ctx, shelf, store.CheckpointFilter{})
 	if err != nil {
 		return nil, fmt.Errorf("checkpoints: %w", err)
 	}
 	var list []Kept
 	for i, c := range all { // by name, then version
 		if i == 0 || c.Name != all[i-1].Name || c.Version != all[i-1].Version {
-			v, kept, err := newest(ctx, shelf, c.Name, c.Version)
+			own, ok, err := newest(ctx, shelf, c.Name, c.Version)
 			if err != nil {
 				return nil, fmt.Errorf("checkpoints: %w", err)
 			}
-			if !kept {
-				continue
+			if !ok && own.last == 0 {
+				continue // it went meanwhile
 			}
-			v.Bytes = nil
-			list = append(list, Kept{View: v})
+			if !ok {
+				own.View = View{CheckpointKey: c.CheckpointKey, Cursor: c.Cursor, SavedAt: c.At}
+			}
+			own.Bytes = nil
+			list = append(list, Kept{View: own.View, Spoilt: len(own.spoilt)})
 		}
 		if n := len(list); n > 0 && list[n-1].View.Name == c.Name && list[n-1].View.Version == c.Version {
 			list[n-1].Checkpoints++
@@ -51,7 +55,7 @@ func Forget(ctx context.Context, s store.Store, name string) (int, error) {
 	if !ok {
 		return 0, ErrNoShelf
 	}
-	all, err := shelf.Checkpoints(ctx, store.CheckpointFilter{Name: name})
+	all, err := listed(ctx, shelf, store.CheckpointFilter{Name: name})
 	if err != nil {
 		return 0, fmt.Errorf("checkpoints: %w", err)
 	}

@@ -23,17 +23,19 @@ type View struct {
 	SavedAt time.Time        // by the store's clock
 	AsOf    projections.Mark // the last event that it has taken
 	Since   projections.Mark // the first event that it has taken, where older ones had been let go; zero where it counts from the beginning
+	Passed  Passed           // what it has not taken since it could not be read
 	Current bool             // it had come to the end of the log once
-	Halt    Halt             // zero unless the projection's code panicked behind it
+	Halt    Halt             // zero unless the projection's code panicked behind it, or the log could be read no further
 	Bytes   []byte           // see projections.Durable.View
 }
 
-// Halt says where the code of a projection panicked. Its zero is nowhere.
+// Halt says where the code of a projection panicked, or the log could be read no further. Its zero is nowhere.
 type Halt struct {
 	Position int64         // of the event that it was to take; 0 where it was none of Apply
 	Entity   events.Entity // of that event
 	Type     events.Type   // of that event
-	Text     string        // what it panicked with, cut to 1 KiB
+	Text     string        // what it panicked with, or what is wrong with the log, cut to 1 KiB
+	Unread   bool          // the log could be read no further: the code did not panic
 }
 
 // Halted reports whether it is one.
@@ -42,6 +44,9 @@ func (h Halt) Halted() bool { return h.Text != "" }
 // String is the halt in words, on one line.
 func (h Halt) String() string {
 	text := events.Printable(h.Text, 0)
+	if h.Unread {
+		return "the log cannot be read: " + text
+	}
 	if h.Position == 0 {
 		return "its view: panic: " + text
 	}
@@ -53,6 +58,7 @@ type head struct {
 	asOf, since projections.Mark
 	current     bool
 	halt        Halt
+	passed      Passed
 }
 
 // VisitFields names the fields.
@@ -70,6 +76,10 @@ func (h *head) VisitFields(f *events.Fields) {
 	f.Text("halt_entity", &entity)
 	f.Int("halt_type", &typ)
 	f.Text("halt", &h.halt.Text)
+	f.Flag("halt_unread", &h.halt.Unread)
+	f.Int("passed", &h.passed.Events)
+	f.Int64("passed_first", &h.passed.First)
+	f.Int64("passed_last", &h.passed.Last)
 	h.halt.Type = events.Type(typ)
 	if known, err := events.ParseEntity(entity); err == nil { // that of a kind that this version does not know stays zero
 		h.halt.Entity = known
@@ -93,8 +103,13 @@ func open(c store.Checkpoint) (View, error) {
 	}
 	return View{
 		CheckpointKey: c.CheckpointKey, Cursor: c.Cursor, SavedAt: c.At,
-		AsOf: h.asOf, Since: h.since, Current: h.current, Halt: h.halt, Bytes: view,
+		AsOf: h.asOf, Since: h.since, Passed: h.passed, Current: h.current, Halt: h.halt, Bytes: view,
 	}, nil
+}
+
+// head is what stands before the view's bytes.
+func (v *View) head() head {
+	return head{asOf: v.AsOf, since: v.Since, current: v.Current, halt: v.Halt, passed: v.Passed}
 }
 
 // load gives a kept view, and false where it is not there any more.
@@ -110,19 +125,54 @@ func load(ctx context.Context, shelf store.Shelf, k store.CheckpointKey) (View, 
 	return v, err == nil, err
 }
 
-// newest gives the newest kept view of a version, and false where there is none.
-func newest(ctx context.Context, shelf store.Shelf, name string, version int) (View, bool, error) {
+// listed is the checkpoints that pass a filter, without those of which not even that is left.
+func listed(ctx context.Context, shelf store.Shelf, f store.CheckpointFilter) ([]store.Checkpoint, error) {
+	list, err := shelf.Checkpoints(ctx, f)
+	if errors.As(err, new(*events.Corrupt)) {
+		err = nil
+	}
+	return list, err
+}
+
+// kept is the newest view of a version that can be read.
+type kept struct {
+	View                         // without a name where there is none
+	last   int                   // the sequence of the newest checkpoint, which the next one must follow; 0 where there is none
+	spoilt []store.CheckpointKey // newer ones, that are not what was saved
+}
+
+// newest gives the newest kept view of a version that can be read, and false where there is none. An older one is as good: more events are taken
+// again.
+func newest(ctx context.Context, shelf store.Shelf, name string, version int) (kept, bool, error) {
 	for range tries {
-		list, err := shelf.Checkpoints(ctx, store.CheckpointFilter{Name: name, Version: version, Newest: true})
+		list, err := listed(ctx, shelf, store.CheckpointFilter{Name: name, Version: version})
 		if err != nil || len(list) == 0 {
-			return View{}, false, err
+			return kept{}, false, err
 		}
-		v, ok, err := load(ctx, shelf, list[0].CheckpointKey)
-		if err != nil || ok {
-			return v, ok, err
+		k := kept{last: list[len(list)-1].Sequence}
+		k.View, k.spoilt, err = readable(ctx, shelf, list)
+		if !errors.Is(err, store.ErrMoved) {
+			return k, err == nil && k.Name != "", err
 		}
 	}
-	return View{}, false, fmt.Errorf("%s version %d: its newest checkpoint went while it was looked at: %w", name, version, store.ErrMoved)
+	return kept{}, false, fmt.Errorf("%s version %d: its newest checkpoint went while it was looked at: %w", name, version, store.ErrMoved)
+}
+
+// readable is the last of some checkpoints that can be read, with those behind it. Where none can, it has no name. ErrMoved is that one is not there
+// any more.
+func readable(ctx context.Context, shelf store.Shelf, list []store.Checkpoint) (v View, spoilt []store.CheckpointKey, err error) {
+	for _, c := range slices.Backward(list) {
+		v, ok, err := load(ctx, shelf, c.CheckpointKey)
+		switch {
+		case errors.As(err, new(*events.Corrupt)):
+			spoilt = append(spoilt, c.CheckpointKey)
+			continue
+		case err == nil && !ok:
+			err = store.ErrMoved
+		}
+		return v, spoilt, err
+	}
+	return View{}, spoilt, nil
 }
 
 // tries bounds how often a look is repeated that others have overtaken.
@@ -154,7 +204,7 @@ func believed(ctx context.Context, s store.Store, name string, at time.Time) (Vi
 		return View{}, false, ErrNoShelf
 	}
 	for range tries {
-		list, err := shelf.Checkpoints(ctx, store.CheckpointFilter{Name: name, Newest: at.IsZero()})
+		list, err := listed(ctx, shelf, store.CheckpointFilter{Name: name})
 		if err != nil {
 			return View{}, false, err
 		}
@@ -169,19 +219,13 @@ func believed(ctx context.Context, s store.Store, name string, at time.Time) (Vi
 
 // current is the current view among some checkpoints, which are in order. ErrMoved is that one is not there any more.
 func current(ctx context.Context, shelf store.Shelf, list []store.Checkpoint) (View, bool, error) {
-	version := 0
-	for _, c := range slices.Backward(list) {
-		if c.Version == version {
-			continue // the newest of it was not current, so that no older one was
-		}
-		version = c.Version
-		v, ok, err := load(ctx, shelf, c.CheckpointKey)
-		if err == nil && !ok {
-			err = store.ErrMoved
-		}
+	for len(list) > 0 {
+		first := slices.IndexFunc(list, func(c store.Checkpoint) bool { return c.Version == list[len(list)-1].Version })
+		v, _, err := readable(ctx, shelf, list[first:])
 		if err != nil || v.Current {
 			return v, err == nil, err
 		}
+		list = list[:first] // where the newest of a version was not current, no older one was
 	}
 	return View{}, false, nil
 }

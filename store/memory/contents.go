@@ -19,7 +19,7 @@ func (s *Store) Contents(ctx context.Context, message events.ID) (store.Contents
 	}
 	defer s.mu.Unlock()
 	c := s.contents[message]
-	return store.Contents{Payload: own(c.Payload), Result: own(c.Result)}, nil
+	return store.Contents{Payload: own(c.Payload), Result: own(c.Result), Topic: s.topics[message]}, nil
 }
 
 // fill keeps what a change brings of a message's contents.

@@ -70,7 +70,7 @@ func New(o Options) *Store {
 		clock: o.Clock, id: o.ID,
 		streams: map[events.Entity][]int64{}, commits: map[store.CommitID]int64{},
 		rows: map[events.Entity]store.Row{}, placed: map[events.Entity]int64{}, contents: map[events.ID]store.Contents{}, keys: newKeys(),
-		shelf: map[shelf][]store.Checkpoint{}, pruned: pruned{told: map[events.Entity]int64{}},
+		shelf: map[shelf][]store.Checkpoint{}, pruned: pruned{told: map[events.Entity]int64{}, topics: map[events.ID]string{}},
 		permits: newPermits(), beats: map[events.ID]store.Beat{}, leases: map[string]store.Lease{},
 		waits: map[string]map[wait]*btree.BTreeG[store.Row]{}, queued: map[level]*btree.BTreeG[store.Row]{},
 		running: map[events.Entity]*btree.BTreeG[store.Row]{}, watchers: map[*watcher]struct{}{},
@@ -181,11 +181,8 @@ func (s *Store) version(entity events.Entity) int {
 	if row, ok := s.rows[entity]; ok {
 		return row.Version
 	}
-	stream := s.streams[entity]
-	for i := len(stream) - 1; i >= 0; i-- {
-		if v := s.at(stream[i]).stored.Version; v > 0 {
-			return v
-		}
+	if position := s.moved(entity); position > 0 {
+		return s.at(position).stored.Version
 	}
 	return 0
 }

@@ -14,10 +14,11 @@ import (
 // pruned is what became of the beginning of the log.
 type pruned struct {
 	through  int64                   // the position of the last event that went
-	prunedAt time.Time               // the latest time of a commit that went
+	prunedAt time.Time               // the latest time of a commit that went, no later than when it did
 	told     map[events.Entity]int64 // the position of the newest event that says all of an entity's state
 	waste    int                     // how many places before the log its array has
 	most     int                     // how many streams there were at most since the maps were made
+	topics   map[events.ID]string    // of messages whose first event went, and others that moved them did not
 
 	retired   []store.CommitID // ids without events, in the order in which they came to be so
 	droppedAt time.Time        // up to when ids were minted that are known no more
@@ -50,9 +51,9 @@ func (s *Store) holdPruning(view *store.View, asked store.Prunable) error {
 	}
 	p := &view.Pruning
 	for last := s.through; last < upto; p.Through = last {
-		commit := s.at(last + 1).commit
+		first, commit := last+1, s.at(last+1).commit
 		last += int64(commit.Count)
-		if last > upto || !commit.At.Before(asked.Before) || p.Events > 0 && p.Events+commit.Count > asked.Events {
+		if last > upto || !asked.Old(commit.At, view.Now) || p.Events > 0 && p.Events+commit.Count > asked.Events || s.endsBehind(upto, first, last) {
 			break
 		}
 		p.At, p.Events = commit.At, p.Events+commit.Count
@@ -71,6 +72,30 @@ func (s *Store) holdPruning(view *store.View, asked store.Prunable) error {
 	return nil
 }
 
+// endsBehind reports whether one of some events is of a message that has no row and was moved behind a position for the last time.
+func (s *Store) endsBehind(upto, first, last int64) bool {
+	if upto == s.head() {
+		return false
+	}
+	for position := first; position <= last; position++ {
+		entity := s.at(position).stored.Entity
+		if _, kept := s.rows[entity]; !kept && entity.Kind == events.KindMessage && s.moved(entity) > upto {
+			return true
+		}
+	}
+	return false
+}
+
+// moved is the position of the newest event that moved an entity; 0 where none is kept.
+func (s *Store) moved(entity events.Entity) int64 {
+	for _, position := range slices.Backward(s.streams[entity]) {
+		if s.at(position).stored.Version > 0 {
+			return position
+		}
+	}
+	return 0
+}
+
 // prune lets go of the events up to a position, which is the last of its commit, and of what only they needed.
 func (s *Store) prune(through int64, now time.Time) {
 	s.most = max(s.most, len(s.streams))
@@ -83,8 +108,12 @@ func (s *Store) prune(through int64, now time.Time) {
 			continue
 		}
 		s.retired = append(s.retired, commit.ID)
-		if commit.At.After(s.prunedAt) {
-			s.prunedAt = commit.At
+		at := commit.At
+		if at.After(now) {
+			at = now
+		}
+		if at.After(s.prunedAt) {
+			s.prunedAt = at
 		}
 	}
 	for entity, n := range gone {
@@ -102,7 +131,7 @@ func (s *Store) prune(through int64, now time.Time) {
 
 // behead takes the first n events from an entity's stream, and its contents where the event that ended it is among them.
 func (s *Store) behead(entity events.Entity, n int) {
-	rest := s.streams[entity][n:]
+	first, rest := s.streams[entity][0], s.streams[entity][n:]
 	switch {
 	case len(rest) == 0:
 		delete(s.streams, entity)
@@ -112,8 +141,17 @@ func (s *Store) behead(entity events.Entity, n int) {
 	default:
 		s.streams[entity] = rest // its array ends with the next that it needs
 	}
-	if entity.Kind == events.KindMessage && s.version(entity) == 0 { // no row, and no event that moved it: it has ended
+	if entity.Kind != events.KindMessage {
+		return
+	}
+	if s.version(entity) == 0 { // no row, and no event that moved it: it has ended
 		delete(s.contents, entity.ID)
+		delete(s.topics, entity.ID)
+		return
+	}
+	r, err := s.at(first).stored.Decode(nil)
+	if enqueued, ok := r.Event.(*events.MessageEnqueued); ok && err == nil {
+		s.topics[entity.ID] = enqueued.Topic
 	}
 }
 
@@ -151,7 +189,7 @@ func (s *Store) shrink() {
 		return
 	}
 	s.most = len(s.streams)
-	s.streams, s.told, s.commits, s.contents = anew(s.streams), anew(s.told), anew(s.commits), anew(s.contents)
+	s.streams, s.told, s.commits, s.contents, s.topics = anew(s.streams), anew(s.told), anew(s.commits), anew(s.contents), anew(s.topics)
 }
 
 func anew[K comparable, V any](m map[K]V) map[K]V {

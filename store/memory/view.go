@@ -76,11 +76,8 @@ func (s *Store) hold(view *store.View, entity events.Entity) error {
 
 // newest is the last event of an entity that moved it.
 func (s *Store) newest(entity events.Entity) ([]events.Recorded, error) {
-	stream := s.streams[entity]
-	for i := len(stream) - 1; i >= 0; i-- {
-		if s.at(stream[i]).stored.Version > 0 {
-			return s.decodeEach(stream[i : i+1])
-		}
+	if position := s.moved(entity); position > 0 {
+		return s.decodeEach([]int64{position})
 	}
 	return nil, nil
 }

@@ -17,6 +17,7 @@ const (
 	// The place of a message, by its id three times: of one that is kept, one whose first event is there, one whose first event has gone.
 	placeOf = "coalesce((SELECT place FROM messages WHERE id = ?), (SELECT position FROM events WHERE stream = ? AND version = 1)," +
 		" (SELECT place FROM places WHERE message = ?))"
+	topicQuery   = "SELECT topic FROM places WHERE message = ?"
 	payloadQuery = "SELECT " + contentColumns + " FROM payloads WHERE place = " + placeOf
 	resultQuery  = "SELECT r.salt, r.bytes FROM events e CROSS JOIN results r ON r.position = e.position" +
 		" WHERE e.stream = ? ORDER BY e.position DESC LIMIT 1"
@@ -45,22 +46,32 @@ func (s *Store) Contents(ctx context.Context, message events.ID) (store.Contents
 	id := message[:]
 	err := s.snapshot(ctx, func(from source) error {
 		contents, spoilt = store.Contents{}, nil
+		check := func(what string, r *record) error {
+			if spoilt == nil {
+				spoilt = damaged(events.MessageEntity(message), "its "+what, r.err)
+			}
+			return nil
+		}
 		read := func(what string, into **store.Payload, query string, args ...any) error {
 			r := newRecord(contentColumns)
 			return from(r, func() error {
-				payload := r.payload(0)
-				if r.err == nil {
+				if payload := r.payload(0); r.err == nil {
 					*into = payload
-				} else if spoilt == nil {
-					spoilt = damaged(events.MessageEntity(message), "its "+what, r.err)
 				}
-				return nil
+				return check(what, r)
 			}, query, args...)
 		}
 		if err := read("payload", &contents.Payload, payloadQuery, id, id, id); err != nil {
 			return err
 		}
-		return read("result", &contents.Result, resultQuery, id)
+		if err := read("result", &contents.Result, resultQuery, id); err != nil {
+			return err
+		}
+		r := newRecord("topic")
+		return from(r, func() error {
+			contents.Topic = r.text(0)
+			return check("topic", r)
+		}, topicQuery, id)
 	})
 	if err == nil {
 		err = spoilt

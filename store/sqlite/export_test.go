@@ -82,7 +82,7 @@ func HotQueries() map[string]string {
 // retentionQueries are those of a prune, of contents, of checkpoints and of rows by what a filter names.
 func retentionQueries() map[string]string {
 	queries := map[string]string{
-		"ages": agesQuery, "untold": untoldQuery, "others": othersQuery, "over keys": overKeys,
+		"ages": agesQuery, "untold": untoldQuery, "others": othersQuery, "over keys": overKeys, "ends behind": endsBehindQuery, "beheaded": beheadedQuery, "topic": topicQuery,
 		"snapshots": selectSnapshots.text(8), "places": selectPlaces.text(8),
 		"payload": payloadQuery, "result": resultQuery, "erase payload": erasePayload, "erase result": eraseResult,
 		"newest checkpoint": newestFirst, "view": viewQuery, "drop checkpoint": dropCheckpoint, "holder": holderQuery,

@@ -14,6 +14,7 @@ var (
 	insertPayloads = replacing("payloads", payloadColumns, "place")
 	insertResults  = inserting("results", resultColumns)
 	writeSnapshots = replacing("snapshots", snapshotColumns, "stream")
+	replacePlaces  = replacing("places", "message, place, topic", "message")
 	replaceKeys    = replacing("keys", keyColumns, "topic, name")
 	deleteKeys     = deleting("keys", "topic, name")
 )

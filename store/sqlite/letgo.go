@@ -15,6 +15,9 @@ func goingQuery(column, with, where string) string {
 	return "SELECT " + column + " FROM events e" + with + " WHERE e.position > ? AND e.position <= ? AND typeof(e.stream) = 'blob' AND " + where
 }
 
+// The first events, in a stretch, of messages that keep their place beyond it.
+var beheadedQuery = goingQuery(of("e", eventColumns), "", "e.version = 1 AND "+newestMove+" > ?")
+
 const (
 	// The newest event that moved the entity of an event e.
 	newestMove = "(SELECT n.position FROM events n INDEXED BY events_stream WHERE n.stream = e.stream AND n.version IS NOT NULL" +
@@ -27,7 +30,7 @@ const (
 
 // The statements of a prune, in their order. Each is given the positions before and of the last event, the third time that of the last once
 // more. A message that has no row has ended, and one that has a row has told its state behind the stretch: so the newest event of a message
-// says whether its contents go, and it needs its place for as long as it has one.
+// says whether its contents go, and it needs its place and its topic for as long as it has one.
 var pruneStatements = []struct {
 	text string
 	args int
@@ -35,8 +38,6 @@ var pruneStatements = []struct {
 	{payloadsOf + "(" + goingQuery("e.position", "", "e.version = 1 AND "+newestMove+" <= ?") + ")", 3},
 	{payloadsOf + "(" + goingQuery("p.place", " JOIN places p ON p.message = e.stream", lastMove) + ")", 2},
 	{"DELETE FROM places WHERE message IN (" + goingQuery("e.stream", "", lastMove) + ")", 2},
-	{"INSERT INTO places (message, place) " + goingQuery("e.stream, e.position", "", "e.version = 1 AND "+newestMove+" > ?") +
-		" ON CONFLICT (message) DO UPDATE SET place = excluded.place", 3},
 	{"DELETE FROM results" + whereItLies, 2},
 	{"DELETE FROM snapshots" + whereItLies, 2},
 	{"DELETE FROM events" + whereItLies, 2},
@@ -72,6 +73,9 @@ func (o *overlay) letGo(changes store.Changes) error {
 
 // prune lets go of a stretch at the beginning of the log.
 func (o *overlay) prune(s stretch) error {
+	if err := o.behead(s); err != nil {
+		return fmt.Errorf("prune: %w", err)
+	}
 	for _, statement := range pruneStatements {
 		args := []any{s.from, s.through, s.through}
 		if err := o.w.exec(statement.text, args[:statement.args]...); err != nil {
@@ -82,15 +86,44 @@ func (o *overlay) prune(s stretch) error {
 		return fmt.Errorf("prune: %w", err)
 	}
 	o.pruned.through, o.shrinks = s.through, true
-	if s.newest.After(o.pruned.at) {
-		o.pruned.at = s.newest
-	}
+	o.pruned.at = latest(o.pruned.at, s.newest)
 	for _, c := range o.cells {
 		if !c.kept {
 			c.history, c.told = nil, false // it may have gone
 		}
 	}
 	return o.w.writePruned(o.pruned)
+}
+
+// behead keeps the places and topics of messages whose first event goes while others stay that moved them.
+func (o *overlay) behead(s stretch) error {
+	var args []any
+	r := newRecord(eventColumns)
+	err := o.w.query(r, func() error {
+		stored, err := r.event()
+		if stored.Entity.ID == (events.ID{}) {
+			return nil // nobody can be meant by it
+		}
+		topic := ""
+		if err == nil {
+			topic = topicOf(stored)
+		}
+		args = append(args, stream(stored.Entity), stored.Position, topic)
+		return nil
+	}, beheadedQuery, s.from, s.through, s.through)
+	if err != nil {
+		return err
+	}
+	return o.w.bulk(replacePlaces, args)
+}
+
+// topicOf is the topic of a message by its first event; empty where that cannot be read.
+func topicOf(first events.Stored) string {
+	r, err := first.Decode(nil)
+	if enqueued, ok := r.Event.(*events.MessageEnqueued); ok && err == nil {
+		return enqueued.Topic
+	}
+	return ""
 }
 
 // erase lets go of contents.

@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -112,4 +113,23 @@ func TestStoreOfAnEarlierVersionIsReadMigratedAndGoesOn(t *testing.T) {
 	if got := one(t, raw(t, path), "PRAGMA integrity_check"); got != "ok" {
 		t.Error(got)
 	}
+}
+
+// A process that only looked at a store migrated it, and everybody who worked on it was shut out.
+func TestAStoreOfAnOlderSchemaIsNotMigratedByWhoOnlyLooks(t *testing.T) {
+	path, _ := kept(t, "schema2")
+	before := read(t, path)
+	for _, o := range []sqlite.Options{{NoMigrate: true}, {NoMigrate: true, MustExist: true}} {
+		_, err := sqlite.Open(t.Context(), path, o)
+		older := (*sqlite.OlderError)(nil)
+		if !errors.As(err, &older) || older.Version != 2 || !strings.Contains(err.Error(), "schema version 2, which is older than this program's, 3") {
+			t.Fatalf("%+v: %v", o, err)
+		}
+	}
+	if !slices.Equal(read(t, path), before) {
+		t.Error("the file has changed")
+	}
+	open(t, path, sqlite.Options{})
+	open(t, path, sqlite.Options{NoMigrate: true})
+	open(t, filepath.Join(t.TempDir(), "new.db"), sqlite.Options{NoMigrate: true})
 }

@@ -52,7 +52,7 @@ var (
 )
 
 // Open opens the store in the file at path and makes it where it does not exist. A file that is no store, or is damaged beyond
-// reading, is store.ErrForeign; one of a newer version is store.ErrNewer. It waits for its turn among writers, until ctx ends, where
+// reading, is store.ErrForeign; one of a newer version is store.ErrNewer. One of an older schema is migrated, unless Options.NoMigrate. It waits for its turn among writers, until ctx ends, where
 // there is something to make or to migrate; to open a store of this version it waits for nobody.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err := o.validate(); err != nil {
@@ -149,6 +149,9 @@ func (s *Store) find(ctx context.Context, o Options) (id events.ID, ready bool, 
 		}
 		if version == 0 && o.MustExist {
 			return fmt.Errorf("%w: no store was ever made in it", store.ErrForeign)
+		}
+		if version > 0 && version < SchemaVersion && o.NoMigrate {
+			return &OlderError{version}
 		}
 		if version == SchemaVersion {
 			id, ready, err = complete(ctx, s.readers)

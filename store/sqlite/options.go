@@ -34,6 +34,19 @@ type Options struct {
 	// MustExist has Open find a store and never make one: where there is no file that is fs.ErrNotExist, and one in which no store was ever
 	// made is store.ErrForeign. Neither is touched.
 	MustExist bool
+	// NoMigrate has Open leave a store of an older schema as it is, which is an *OlderError: a process that only looks must not end the work of
+	// those that know that schema alone.
+	NoMigrate bool
+}
+
+// OlderError is the error of a store of an older schema that was not to be migrated. Nothing of it was touched.
+type OlderError struct {
+	Version int // of the store's schema; this program's is SchemaVersion
+}
+
+// Error names both versions.
+func (e *OlderError) Error() string {
+	return fmt.Sprintf("the store has schema version %d, which is older than this program's, %d, and was not to be migrated", e.Version, SchemaVersion)
 }
 
 func (o Options) validate() error {

@@ -179,9 +179,13 @@ func (o *overlay) current(change *store.Change) (*cell, error) {
 }
 
 // doubts reports whether an entity that is said to be new is looked up. Its first event may be among those that were pruned, and stands in the
-// way of another first one no more.
+// way of another first one no more: it is as old, tells no time, or is of one that has not come.
 func (o *overlay) doubts(entity events.Entity) bool {
-	return o.trust == doubting || o.pruned.through > 0 && (entity.ID.Version() != 7 || !store.MintedAt(entity.ID).After(o.pruned.at))
+	if o.trust == doubting || o.pruned.through == 0 {
+		return o.trust == doubting
+	}
+	minted := store.MintedAt(entity.ID)
+	return entity.ID.Version() != 7 || !minted.After(o.pruned.at) || minted.After(o.now())
 }
 
 // loadDoubtful looks up, all at once, what is said to be new and is not believed to be.

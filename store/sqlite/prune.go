@@ -24,7 +24,7 @@ type stretch struct {
 	from    int64 // the position before its first event
 	through int64 // that of its last; 0 where it has none
 	at      time.Time
-	newest  time.Time // of its commits: clocks step back
+	newest  time.Time // of its commits, none of them later than the view that offers it: clocks step back
 }
 
 // The queries that a prune asks of the stretch that is to go.
@@ -36,6 +36,10 @@ const (
 
 	snapshotColumns = "position, stream"
 )
+
+// The first event in a stretch of a message that has no row and was moved behind a position for the last time.
+var endsBehindQuery = goingQuery("e.position", "", "NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = e.stream) AND "+newestMove+" > ?") +
+	" ORDER BY e.position LIMIT 1"
 
 var (
 	untoldColumns = of("m", messageColumns) + ", g.first"
@@ -80,6 +84,12 @@ func (v *viewer) holdPrunable(need *store.Need) error {
 		return err
 	}
 	s, err := v.prunable(p, upto)
+	if err == nil && s.through > 0 && upto < v.head {
+		var open int64
+		if open, err = v.endsBehind(s, upto); open > 0 {
+			s, err = v.prunable(p, open-1)
+		}
+	}
 	if err != nil || s.through == 0 {
 		return err
 	}
@@ -88,24 +98,24 @@ func (v *viewer) holdPrunable(need *store.Need) error {
 	return v.holdUntold(s, p.Rows)
 }
 
-// prunable is the stretch that may go: whole commits from the oldest on.
-func (o *overlay) prunable(p *store.Prunable, upto int64) (stretch, error) {
-	s := stretch{from: o.pruned.through}
+// prunable is the stretch that may go by age and number: whole commits from the oldest on, up to a position.
+func (v *viewer) prunable(p *store.Prunable, upto int64) (stretch, error) {
+	s := stretch{from: v.pruned.through}
 	// The end of a commit is where it says, unless the next one begins before: then its count is not what was written.
 	take := func(c stretch, end int64) bool {
 		c.through = min(c.through, end)
-		if !c.at.Before(p.Before) || c.through > upto || s.through > 0 && c.through-s.from > int64(p.Events) {
+		if !p.Old(c.at, v.view.Now) || c.through > upto || s.through > 0 && c.through-s.from > int64(p.Events) {
 			return false
 		}
 		s.through, s.at = c.through, c.at
-		if c.at.After(s.newest) {
-			s.newest = c.at
+		if s.newest = latest(s.newest, c.at); s.newest.After(v.view.Now) {
+			s.newest = v.view.Now
 		}
 		return true
 	}
 	var last stretch // that was read, whose end the next one tells
 	r := newRecord(ageColumns)
-	err := o.w.query(r, func() error {
+	err := v.w.query(r, func() error {
 		next := stretch{from: r.whole(0, 1, math.MaxInt64) - 1, at: r.time(1)}
 		next.through = next.from + r.whole(2, 1, store.MaxEvents)
 		if r.err != nil {
@@ -117,14 +127,32 @@ func (o *overlay) prunable(p *store.Prunable, upto int64) (stretch, error) {
 		}
 		last = next
 		return nil
-	}, agesQuery, o.pruned.through)
+	}, agesQuery, v.pruned.through)
 	if err != nil && !errors.Is(err, errPageFull) {
 		return stretch{}, err
 	}
 	if last.through > 0 {
-		take(last, o.head)
+		take(last, v.head)
 	}
 	return s, nil
+}
+
+// endsBehind is the position of the first event in a stretch that is of a message that has no row and was moved behind a position for the last
+// time; 0 where there is none.
+func (v *viewer) endsBehind(s stretch, upto int64) (position int64, err error) {
+	r := newRecord("position")
+	err = v.w.query(r, func() error {
+		position = r.whole(0, 1, math.MaxInt64)
+		return r.err
+	}, endsBehindQuery, s.from, s.through, upto)
+	return position, err
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // untold is an entity that has an event in a stretch, and did not tell its state behind it.

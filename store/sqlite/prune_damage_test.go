@@ -3,12 +3,14 @@ package sqlite_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
+	"github.com/foundling-go/foundling/store/sqlite"
 )
 
 // newPruned is a store like newDamaged whose first commits were let go, with what is left of its log.
@@ -182,5 +184,27 @@ func TestOneFlippedByteOfACheckpointIsFound(t *testing.T) {
 				t.Errorf("%s: %v once it was saved again", column, err)
 			}
 		}, "UPDATE checkpoints SET "+column+" = "+value+" WHERE sequence = 2")
+	}
+}
+
+// The first event of a message tells its topic as it goes. Where it cannot be read the topic is not known, and everything else is as it was.
+func TestTopicOfADamagedFirstEventIsUnknown(t *testing.T) {
+	for name, damage := range map[string]string{
+		"its checksum": "checksum = ~checksum", "its body": "body = x'7b'", "its type": "type = -1",
+	} {
+		path, clock := filepath.Join(t.TempDir(), "store.db"), newTicker()
+		s := open(t, path, sqlite.Options{Clock: clock.time})
+		commit(t, s, enqueueing("mail", 2))
+		rows := running(commit(t, s, claiming("mail", 2)))
+		before := clock.time()
+		commit(t, s, resulting(t, rows, "done"))
+		do(t, raw(t, path), "UPDATE events SET "+damage+" WHERE version = 1 AND stream = ?", rows[0].Entity.ID[:])
+		let(t, s, before)
+		for i, want := range []string{"", "mail"} {
+			c, err := s.Contents(t.Context(), rows[i].Entity.ID)
+			if err != nil || c.Topic != want || c.Payload == nil || c.Result == nil {
+				t.Errorf("%s: message %d: %+v, %v, want topic %q and its contents", name, i, c, err, want)
+			}
+		}
 	}
 }

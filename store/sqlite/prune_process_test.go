@@ -57,6 +57,8 @@ var beginning = map[string]string{
 		" (SELECT position FROM events WHERE stream = e.stream AND version = 1)))",
 	"a place is that of a message whose first event has gone, and not its last": "SELECT count(*) FROM places p WHERE place > (SELECT through FROM pruned)" +
 		" OR NOT EXISTS (SELECT 1 FROM events WHERE stream = p.message)",
+	"the topic beside a place is that of its message": "SELECT count(*) FROM places p WHERE topic = ''" +
+		" OR topic <> coalesce((SELECT topic FROM messages WHERE id = p.message), topic)",
 	"a snapshot is there": "SELECT count(*) FROM snapshots s WHERE NOT EXISTS (SELECT 1 FROM events WHERE position = s.position AND stream = s.stream)",
 	"an open message whose first event has gone has told its state": "SELECT count(*) FROM messages m WHERE place <= (SELECT through FROM pruned)" +
 		" AND NOT EXISTS (SELECT 1 FROM snapshots WHERE stream = m.id)",

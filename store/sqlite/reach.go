@@ -29,7 +29,7 @@ type reach struct {
 // pruned is how much of the beginning of the log was let go.
 type pruned struct {
 	through int64     // the position of the last event that went
-	at      time.Time // when the newest commit that went was decided
+	at      time.Time // when the newest commit that went was decided, or when it went where that was earlier
 }
 
 const (

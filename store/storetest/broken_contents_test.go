@@ -57,6 +57,15 @@ func remembersContents(s store.Store) store.Store {
 	}
 }
 
+// remembersTopics is an engine that tells the topic of a message for ever once it did.
+func remembersTopics(s store.Store) store.Store {
+	remembered := map[events.ID]string{}
+	return content{s, func(id events.ID, c *store.Contents) {
+		c.Topic = cmp.Or(c.Topic, remembered[id])
+		remembered[id] = c.Topic
+	}}
+}
+
 // sharesContents is an engine that gives everybody the same bytes.
 func sharesContents(s store.Store) store.Store {
 	shared := map[events.ID]store.Contents{}

@@ -78,6 +78,7 @@ func brokenCursors() []broken {
 }
 
 func brokenOffers() []broken {
+	const setBack = "what was decided while the clock was ahead counts as of a time that is named, and else keeps what came after it"
 	const (
 		whole = "whole commits may go, from the oldest on, as many as were asked for but one at least"
 		rows  = "what needs a snapshot first are the kept rows with an event among those that may go and no newer one that says all of their state"
@@ -108,6 +109,9 @@ func brokenOffers() []broken {
 		})},
 		{"counts no events", whole, views(func(v *store.View) { v.Pruning.Events = 0 })},
 		{"waits for nobody", upto, asks(func(p *store.Prunable) { p.Upto = "" })},
+		{"beheads what has ended", "nothing may go of a message without a row that was moved behind the cursor for the last time", func(s store.Store) store.Store {
+			return beheads{s}
+		}},
 		{"waits for no bad cursor", taken, asks(func(p *store.Prunable) { p.Upto = "" })},
 		{"needs no snapshots", rows, views(func(v *store.View) { v.Pruning.Rows = nil })},
 		{"needs snapshots twice", rows, views(func(v *store.View) { v.Pruning.Rows = append(v.Pruning.Rows, v.Pruning.Rows...) })},
@@ -119,7 +123,9 @@ func brokenOffers() []broken {
 		})},
 		{"sees no earlier call", "what may go is asked behind what earlier calls did", func(s store.Store) store.Store { return stale{s} }},
 		{"is too young to know", "what was decided before a time may go, up to the first that was not", asks(func(p *store.Prunable) { p.Before = p.Before.Add(time.Microsecond) })},
-		{"goes past what is too young", "what was decided while the clock was ahead keeps what came after it", asks(func(p *store.Prunable) { p.Before = p.Before.Add(24 * time.Hour) })},
+		{"goes past what is too young", setBack, asks(func(p *store.Prunable) { p.Before = p.Before.Add(24 * time.Hour) })},
+		{"takes no time for what is ahead", setBack, asks(func(p *store.Prunable) { p.Ahead = time.Time{} })},
+		{"takes any time for what is ahead", setBack, asks(func(p *store.Prunable) { p.Ahead = p.Before.Add(-1) })},
 		{"says nothing to one that asks in vain", "a call that asks for a prune is refused", func(s store.Store) store.Store { return mute{s} }},
 	}
 }
@@ -166,6 +172,7 @@ func brokenPrunes() []broken {
 }
 
 func brokenLeftovers() []broken {
+	const topics = "the topic of a message whose beginning is gone is kept for as long as the event that ended it"
 	const at = "a view tells the latest time of what was pruned, which never goes back"
 	byID := views(func(v *store.View) {
 		for _, page := range v.Claimable {
@@ -177,6 +184,13 @@ func brokenLeftovers() []broken {
 		{"prunes contents of dead letters", "a dead letter keeps its contents, and one that was cancelled keeps them as long as what ended it", forgetsContents([]events.State{events.DeadLettered})},
 		{"keeps contents for ever", "what has ended keeps its contents for as long as the event that ended it", remembersContents},
 		{"brings back what was erased", "what was erased stays so, and an erasure that is pruned brings nothing back", remembersContents},
+		{"forgets topics", topics, contents(func(c *store.Contents) { c.Topic = "" })},
+		{"remembers topics", topics, remembersTopics},
+		{"tells topics that the log tells", topics, contents(func(c *store.Contents) {
+			if c.Payload != nil {
+				c.Topic = "mail"
+			}
+		})},
 		{"forgets places", "messages keep their place when the event that enqueued them is gone", byID},
 		{"forgets who waits", "who waits for a lock keeps its place when the event that enqueued it is gone", afterPrune(func(v *store.View) { clear(v.Waiting) })},
 		{"forgets keys", "claims, counts, permits and keys of what is open stay", afterPrune(func(v *store.View) { clear(v.Keys) })},
@@ -185,6 +199,7 @@ func brokenLeftovers() []broken {
 		{"remembers messages", "a message that has ended and was pruned is not known", remembersRows},
 		{"forgets when it pruned", at, views(func(v *store.View) { v.PrunedAt = time.Time{} })},
 		{"goes back in time", at, lastPruned},
+		{"tells times to come", "what was decided while the clock was ahead is pruned as of the prune", lastPruned},
 		{"keeps keys for ever", "a key goes when its time is over and its message has ended", remembersKeys},
 		{"loses keys that are kept", "a key goes when its time is over and its message has ended", afterPrune(func(v *store.View) {
 			for key, row := range v.Keys {
@@ -294,6 +309,28 @@ func (s stale) Decide(ctx context.Context, list ...store.Call) ([]store.Receipt,
 			}
 			v.Pruning = *seen
 			return fn(v)
+		}
+	}}.Decide(ctx, list...)
+}
+
+// beheads is an engine that lets go of whatever a cursor has passed.
+type beheads struct{ store.Store }
+
+func (b beheads) Unwrap() store.Store { return b.Store }
+
+func (b beheads) Decide(ctx context.Context, list ...store.Call) ([]store.Receipt, error) {
+	return bent{Store: b.Store, call: func(c *store.Call) {
+		first, err := store.Oldest(ctx, b.Store)
+		asked, next := &c.Need.Prune, 0
+		if err != nil || asked.Upto == "" {
+			return
+		}
+		asked.Events = 0
+		for r, err := range b.Store.Read(ctx, first, store.Filter{}) {
+			if next++; err != nil || r.Commit.Count > 0 && b.After(r) == asked.Upto {
+				asked.Events, asked.Upto = next, ""
+				return
+			}
 		}
 	}}.Decide(ctx, list...)
 }

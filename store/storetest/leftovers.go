@@ -18,6 +18,7 @@ func leftovers() []sentence {
 		{"what has ended keeps its contents for as long as the event that ended it", endedKeeps},
 		{"a dead letter keeps its contents, and one that was cancelled keeps them as long as what ended it", deadKeeps},
 		{"what was erased stays so, and an erasure that is pruned brings nothing back", erasedStays},
+		{"the topic of a message whose beginning is gone is kept for as long as the event that ended it", topicsStay},
 		{"messages keep their place when the event that enqueued them is gone", placesStay},
 		{"who waits for a lock keeps its place when the event that enqueued it is gone", waitersStay},
 		{"claims, counts, permits and keys of what is open stay", estateStays},
@@ -62,7 +63,7 @@ func endedKeeps(b *bed) {
 	b.commit(b.resulting(claimed[0])) // refused: an event that is newer than the one that ended it
 	log := b.behind(b.first(), store.Filter{})
 	for i, r := range log {
-		p := b.commit(b.letting(b.upto(log, i+1)))
+		p := b.commit(b.letting(b.through(log, i+1)))
 		if len(p.Events) == 0 {
 			continue // within a commit
 		}
@@ -118,12 +119,41 @@ func erasedStays(b *bed) {
 	b.commit(b.resulting(claimed...))
 	log := b.log(store.Filter{})
 	b.commit(b.erasing(claimed[0].ID))
-	b.let(b.upto(log, len(log)-2)) // through what claimed them
+	b.let(b.through(log, len(log)-2)) // through what claimed them
 	b.empty("erased", claimed[0].ID)
 	b.holds("not erased", claimed[1].ID, result(claimed[1].ID))
 	b.let(b.everything())
 	b.empty("erased and pruned", claimed[0].ID)
 	b.empty("pruned", claimed[1].ID)
+}
+
+func topicsStay(b *bed) {
+	b.enqueue("mail", 2)
+	open := b.enqueue("print", 1).Events[1].Entity.ID
+	begun := b.log(store.Filter{})
+	claimed := b.claim(b.id(), 2, "mail")
+	b.commit(b.resulting(claimed[0]))
+	all := []events.ID{claimed[0].ID, claimed[1].ID, open, b.id(), {}}
+	told := func(what string, topics ...string) {
+		b.t.Helper()
+		for i, id := range all {
+			want(b, fmt.Sprintf("%s: topic of message %d", what, i), b.contentsOf(id).Topic, topics[i])
+		}
+	}
+	told("when all is kept", "", "", "", "", "")
+	b.let(b.through(begun, len(begun)))
+	told("when their beginning is gone", "mail", "mail", "print", "", "")
+	b.holds("ended", claimed[0].ID, result(claimed[0].ID))
+	b.commit(b.erasing(claimed[0].ID))
+	told("when one was erased", "mail", "mail", "print", "", "")
+	b.let(b.everything())
+	told("when the end of one is gone", "", "mail", "print", "", "")
+	b.commit(b.resulting(claimed[1]))
+	log := b.behind(b.first(), store.Filter{})
+	b.let(b.through(log, len(log)-1))
+	told("when of another its end is all that is left", "", "mail", "print", "", "")
+	b.let(b.everything())
+	told("when that is gone", "", "", "print", "", "")
 }
 
 // backwards is n messages to be of a topic whose ids fall, so that their places are not the order of their ids.
@@ -154,7 +184,7 @@ func placesStay(b *bed) {
 		list, wanted = append(list, c), append(wanted, c.Row.Entity.ID)
 	}
 	b.commit(b.giving(list...))
-	b.let(b.upto(log, len(log))) // what is left of the first ones is newer than the others
+	b.let(b.through(log, len(log))) // what is left of the first ones is newer than the others
 	for range 3 {
 		for n := range wanted {
 			var got []events.ID
@@ -172,7 +202,7 @@ func waitersStay(b *bed) {
 	list := b.backwards("mail", "l", 3)
 	log := b.log(store.Filter{})
 	list = append(list, b.backwards("mail", "l", 2)...)
-	b.let(b.upto(log, len(log))) // what is left of the first ones is newer than the others
+	b.let(b.through(log, len(log))) // what is left of the first ones is newer than the others
 	want(b, "granted", len(b.claim(b.id(), 5, "mail")), 0)
 	b.let(b.everything())
 	b.wait("while it is taken", "l", blocked(list[0]))
@@ -233,7 +263,7 @@ func restingLocks(b *bed) {
 			b.commit(b.unlocking(p.Worker, p))
 		}
 		log := b.behind(b.first(), store.Filter{})
-		b.let(b.upto(log, len(log)-1)) // all but what freed it
+		b.let(b.through(log, len(log)-1)) // all but what freed it
 		view := b.seen(store.Need{Locks: []string{"l"}})
 		want(b, "version while the newest event is kept", b.lock(view, "l").Version, 4)
 		want(b, "events", len(view.History[lock]), 1)

@@ -23,6 +23,7 @@ func prunable() []sentence {
 		}},
 		{"whole commits may go, from the oldest on, as many as were asked for but one at least", offeredCommits},
 		{"nothing may go that a cursor has not passed", offeredUpto},
+		{"nothing may go of a message without a row that was moved behind the cursor for the last time", offeredEnded},
 		{"a cursor that Read would not take refuses the call that asks by it", offeredBadCursor},
 		{"what needs a snapshot first are the kept rows with an event among those that may go and no newer one that says all of their state", offeredRows},
 		{"rows that need a snapshot come in pages, each once", offeredPages},
@@ -143,10 +144,14 @@ func (b *bed) let(asked store.Prunable) store.Receipt {
 	return receipt
 }
 
-// upto asks for what one of the first events of a log has passed, which is counted from 1.
-func (b *bed) upto(log []events.Recorded, n int) store.Prunable {
-	asked := b.everything()
-	asked.Upto = b.s.After(log[n-1])
+// through asks for the whole commits that are left of the first events of a log, whoever has passed them; for nothing where none are.
+func (b *bed) through(log []events.Recorded, n int) store.Prunable {
+	b.t.Helper()
+	asked, left := b.everything(), b.behind(b.first(), store.Filter{})
+	asked.Events = 0
+	for next := 0; next < len(left) && left[next+left[next].Commit.Count-1].Position <= log[n-1].Position; asked.Events = next {
+		next += left[next].Commit.Count
+	}
 	return asked
 }
 
@@ -209,49 +214,6 @@ func offeredCommits(b *bed) {
 	}
 }
 
-func offeredUpto(b *bed) {
-	asked := b.everything()
-	asked.Upto = b.head()
-	log := b.uneven()
-	if asked.Upto != "" {
-		want(b, "offered behind what has passed nothing", exactPruning(b.offered(asked)), exactPruning(store.Pruning{}))
-	}
-	for n := range len(log) {
-		for _, most := range []int{1, 5, len(log)} {
-			asked := b.upto(log, n+1)
-			asked.Events = most
-			want(b, fmt.Sprintf("%d offered of those that were passed by %d", most, n+1), exactPruning(b.offered(asked)), exactPruning(offer(log, asked, n+1)))
-		}
-	}
-	b.let(b.upto(log, 8))
-	want(b, "first", b.first(), b.s.After(log[7]))
-	for _, n := range []int{1, 5, 8, 9} {
-		want(b, "offered behind what is kept no more", exactPruning(b.offered(b.upto(log, n))), exactPruning(store.Pruning{}))
-	}
-	want(b, "offered of what is kept", b.offered(b.upto(log, 10)).Events, 2)
-}
-
-func offeredBadCursor(b *bed) {
-	other := b.other()
-	other.lives(1)
-	b.lives(1)
-	log := b.log(store.Filter{})
-	newest := log[len(log)-1]
-	newest.Position += 1 << 20
-	for i, bad := range []struct {
-		cursor store.Cursor
-		class  error
-	}{{other.head(), store.ErrCursor}, {"x", store.ErrCursor}, {b.s.After(newest), store.ErrAhead}} {
-		asked := b.everything()
-		asked.Upto = bad.cursor
-		receipts := b.decide(b.letting(asked), b.enqueueing(b.draft("mail")))
-		b.is(receipts[0].Err, bad.class)
-		b.ok(receipts[1].Err)
-		want(b, "first", b.first(), store.Cursor(""))
-		want(b, "events", len(b.log(store.Filter{})), len(log)+i+1)
-	}
-}
-
 // untold is the entities of kept rows that have an event among the first so many of a log, and no newer one that says all of them.
 func (b *bed) untold(log []events.Recorded, n int) []events.Entity {
 	b.t.Helper()
@@ -274,7 +236,7 @@ func (b *bed) untold(log []events.Recorded, n int) []events.Entity {
 // needs ends the test unless the rows that need a snapshot before the first so many events of a log may go are those that do.
 func (b *bed) needs(log []events.Recorded, n int) {
 	b.t.Helper()
-	p := b.offered(b.upto(log, n))
+	p := b.offered(b.through(log, n))
 	n = offer(log, b.everything(), n).Events
 	want(b, "events that may go", p.Events, n)
 	list := entities(p.Rows)
@@ -303,7 +265,7 @@ func offeredRows(b *bed) {
 func offeredPages(b *bed) {
 	b.mixed()
 	log, kept := b.log(store.Filter{}), entities(b.kept(store.RowFilter{}))
-	asked := b.upto(log, len(log))
+	asked := b.through(log, len(log))
 	asked.Rows = 0
 	want(b, "rows that nobody asked for", len(b.offered(asked).Rows), 0)
 	var seen []events.Entity
@@ -359,7 +321,7 @@ func offeredLater(b *bed) {
 		return call
 	}
 	told := b.giving(snapshotting(b.row(events.TopicEntity("mail"))))
-	receipts := b.decide(told, asking(0, b.upto(log, 3)), asking(1, asked), asking(2, asked))
+	receipts := b.decide(told, asking(0, b.through(log, 3)), asking(1, asked), asking(2, asked))
 	for _, r := range receipts {
 		b.ok(r.Err)
 	}
@@ -402,7 +364,7 @@ func prunedOtherwise(b *bed) {
 		if n == 7 { // the last of the third commit, which is what may go
 			continue
 		}
-		b.unpruned(fmt.Sprintf("a prune through event %d of 8", n+1), b.bending(b.upto(log, 8), func(view *store.View, c *store.Changes) {
+		b.unpruned(fmt.Sprintf("a prune through event %d of 8", n+1), b.bending(b.through(log, 8), func(view *store.View, c *store.Changes) {
 			view.Pruning.Through = r.Position
 			*c = told(*view)
 		}))
@@ -411,12 +373,12 @@ func prunedOtherwise(b *bed) {
 		p := store.Pruning{Through: log[3].Position, At: log[3].At(), Events: 4}
 		return told(store.View{Pruning: p}), nil
 	}))
-	b.unpruned("a prune of less than nothing", b.bending(b.upto(log, 8), func(view *store.View, c *store.Changes) {
+	b.unpruned("a prune of less than nothing", b.bending(b.through(log, 8), func(view *store.View, c *store.Changes) {
 		view.Pruning.Through = -1
 		*c = told(*view)
 		c.Prune = -1
 	}))
-	b.let(b.upto(log, 8))
+	b.let(b.through(log, 8))
 }
 
 func prunedSilently(b *bed) {
@@ -432,31 +394,31 @@ func prunedSilently(b *bed) {
 			c.Rows[len(c.Rows)-1] = pruned(0, p)
 		},
 	} {
-		b.unpruned(what, b.bending(b.upto(log, 8), bend))
+		b.unpruned(what, b.bending(b.through(log, 8), bend))
 	}
 }
 
 func prunedUntold(b *bed) {
 	log := b.uneven()
-	rows := len(b.offered(b.upto(log, len(log))).Rows)
+	rows := len(b.offered(b.through(log, len(log))).Rows)
 	want(b, "rows that need a snapshot", rows, 5)
 	for i := range rows {
-		b.unpruned(strings.Repeat("one later than ", i)+"a row without a snapshot", b.bending(b.upto(log, len(log)), func(_ *store.View, c *store.Changes) {
+		b.unpruned(strings.Repeat("one later than ", i)+"a row without a snapshot", b.bending(b.through(log, len(log)), func(_ *store.View, c *store.Changes) {
 			c.Rows = slices.Delete(c.Rows, i, i+1)
 		}))
 	}
-	b.unpruned("a snapshot that is none", b.bending(b.upto(log, len(log)), func(v *store.View, c *store.Changes) {
+	b.unpruned("a snapshot that is none", b.bending(b.through(log, len(log)), func(v *store.View, c *store.Changes) {
 		row := v.Pruning.Rows[0]
 		other := change(row.Entity, row.Version, &events.TopicPaused{})
 		row.Version, other.Row = other.Row.Version, row
 		c.Rows[0] = other
 	}))
 	for _, n := range []int{0, rows - 1, rows} { // there may be more of them
-		asked := b.upto(log, len(log))
+		asked := b.through(log, len(log))
 		asked.Rows = n
 		b.unpruned(fmt.Sprintf("a prune by one who asked for %d rows of %d", n, rows), b.letting(asked))
 	}
-	asked := b.upto(log, len(log))
+	asked := b.through(log, len(log))
 	asked.Rows = rows + 1
 	b.let(asked)
 }

@@ -13,8 +13,9 @@ import (
 func prunedTimes() []sentence {
 	return []sentence{
 		{"what was decided before a time may go, up to the first that was not", offeredByTime},
-		{"what was decided while the clock was ahead keeps what came after it", offeredWhenSetBack},
+		{"what was decided while the clock was ahead counts as of a time that is named, and else keeps what came after it", offeredWhenSetBack},
 		{"a view tells the latest time of what was pruned, which never goes back", prunedAt},
+		{"what was decided while the clock was ahead is pruned as of the prune", prunedAhead},
 		{"a key goes when its time is over and its message has ended", prunedKeys},
 		{"an id whose commit was pruned never runs as new, whichever way the clock is turned", prunedIDsByClock},
 	}
@@ -54,17 +55,52 @@ func offeredWhenSetBack(b *bed) {
 	log := b.hourly(3)
 	b.turn(10 * time.Hour)
 	b.enqueue("mail", 1)
-	b.turn(-11 * time.Hour)
+	b.turn(-9 * time.Hour)
 	b.enqueue("mail", 1)
 	log = append(log, b.behind(b.s.After(log[2]), store.Filter{})...)
-	asked := b.everything()
-	asked.Before = log[2].At().Add(time.Microsecond)
-	want(b, "events that may go", b.offered(asked).Events, 3)
+	offered := func(what string, before, ahead time.Time, wanted int) {
+		b.t.Helper()
+		asked := b.everything()
+		asked.Before, asked.Ahead = before, ahead
+		p := store.Pruning{Events: wanted, Through: log[wanted-1].Position, At: log[wanted-1].At()}
+		want(b, what, exactPruning(b.offered(asked)), exactPruning(p))
+	}
+	now := b.now()
+	far, tick := now.Add(100*time.Hour), time.Microsecond
+	offered("behind what is ahead as of no time", far, time.Time{}, 3)
+	offered("behind what is ahead as of a time that is too late", now.Add(tick), now.Add(tick), 3)
+	offered("all, where what is ahead is old enough", now.Add(tick), now, 5)
+	offered("what is ahead, but not what is too young behind it", now, now.Add(-tick), 4)
+	b.turn(9 * time.Hour)
+	offered("what is ahead no more, up to its time", log[3].At(), log[0].At(), 3)
+	offered("what is ahead no more, behind its time", log[3].At().Add(tick), time.Time{}, 5)
+}
+
+func prunedAhead(b *bed) {
+	b = b.turned()
+	b.enqueue("mail", 1)
+	b.turn(100 * time.Hour)
+	ahead := b.draft("mail")
+	ahead.ID = mint(b.now())
+	b.commit(b.enqueueing(ahead))
+	claimed := b.claim(b.id(), 2, "mail")
+	b.turn(time.Minute - 100*time.Hour)
+	b.commit(b.completing(claimed...))
+	log := b.log(store.Filter{})
+	asked := b.through(log, 3)
+	asked.Ahead = b.now()
 	b.let(asked)
-	want(b, "events that may go behind one that was decided too late", b.offered(asked).Events, 0)
-	asked.Before = log[3].At().Add(time.Microsecond)
-	left := b.behind(b.first(), store.Filter{})
-	want(b, "events that may go later", exactPruning(b.offered(asked)), exactPruning(offer(left, asked, len(left))))
+	now := b.now()
+	want(b, "time of what was pruned", b.seen(store.Need{}).PrunedAt.Format(time.RFC3339Nano), now.Format(time.RFC3339Nano))
+	entity := events.MessageEntity(ahead.ID)
+	b.refuses("a change from version 0 of what has ended, and has an id of a time to come",
+		store.Changes{Rows: []store.Change{change(entity, 0, &events.MessageEnqueued{})}})
+	want(b, "events that are left of it", len(b.behind(b.first(), store.Filter{Entity: entity})), 2)
+	b.turn(time.Hour)
+	asked = b.everything()
+	asked.Ahead = now
+	b.let(asked)
+	want(b, "time of what was pruned then", b.seen(store.Need{}).PrunedAt.Format(time.RFC3339Nano), b.now().Format(time.RFC3339Nano))
 }
 
 func prunedAt(b *bed) {
@@ -76,13 +112,13 @@ func prunedAt(b *bed) {
 		want(b, what+", asked for more", b.seen(store.Need{Prune: b.everything()}).PrunedAt.Equal(at), true)
 	}
 	told("before anything went", time.Time{})
-	b.let(b.upto(log, 2))
+	b.let(b.through(log, 2))
 	told("once something went", log[1].At())
 	b.turn(-time.Hour - time.Minute)
 	b.enqueue("mail", 1)
 	all := b.behind(b.first(), store.Filter{})
 	b.turn(2 * time.Hour)
-	b.let(b.upto(all, len(all)))
+	b.let(b.through(all, len(all)))
 	told("when the last that went was decided earlier than others", log[2].At())
 	b.turn(time.Hour)
 	newest := b.let(b.everything()).Events[0].At()
@@ -214,10 +250,12 @@ func reopenedPruned(b *bed) {
 	for _, row := range b.claimable("mail", 99) {
 		order = append(order, row.Entity.ID)
 	}
+	topic := b.contentsOf(claimed[0].ID).Topic
 	b.ok(b.s.Close())
 
 	c := b.again()
 	want(c, "first", c.first(), first)
+	want(c, "topic", c.contentsOf(claimed[0].ID).Topic, topic)
 	want(c, "head", c.head(), head)
 	c.same("log", c.behind(first, store.Filter{}), log)
 	c.sameRows("rows", c.kept(store.RowFilter{Payloads: true}), kept)

@@ -34,7 +34,7 @@ func pruning() []sentence {
 func prunedLog(b *bed) {
 	log := b.uneven()
 	kept := b.kept(store.RowFilter{})
-	receipt := b.let(b.upto(log, 8))
+	receipt := b.let(b.through(log, 8))
 	want(b, "first", b.first(), b.s.After(log[7]))
 	left := slices.Concat(log[8:], receipt.Events)
 	b.same("what is left", b.behind(b.first(), store.Filter{}), left)
@@ -65,7 +65,7 @@ func prunedLog(b *bed) {
 func prunedCursors(b *bed) {
 	zero := b.head()
 	log := b.uneven()
-	b.let(b.upto(log, 8))
+	b.let(b.through(log, 8))
 	before := []store.Cursor{"", zero}
 	for _, r := range log[:7] {
 		before = append(before, b.s.After(r))
@@ -146,9 +146,7 @@ func notOvertaken(b *bed) {
 		b.ok(err)
 		if read = append(read, r); len(read) == 10 || len(read) == len(log)-150 {
 			// What the reader has passed goes: what it had in hand then is its own.
-			asked := b.everything()
-			asked.Upto = b.s.After(r)
-			b.let(asked)
+			b.let(b.through(log, 100+len(read)))
 		}
 	}
 	b.same("what was read", read[:len(log)-100], log[100:])
@@ -200,7 +198,7 @@ func prunedHistory(b *bed) {
 	want(b, "events", len(history), 4)
 	for i := range history {
 		at := slices.IndexFunc(log, func(r events.Recorded) bool { return r.Position == history[i].Position })
-		b.let(b.upto(log, at+1))
+		b.let(b.through(log, at+1))
 		view := b.seen(store.Need{Held: []events.Entity{entity}})
 		b.same("history", view.History[entity], history[i+1:])
 		b.same("events", b.behind(b.first(), store.Filter{Entity: entity}), history[i+1:])
@@ -229,7 +227,7 @@ func prunedItself(b *bed) {
 func prunedAmongOthers(b *bed) {
 	log := b.uneven()
 	refusing := b.made(store.Need{}, func(store.View) (store.Changes, error) { return store.Changes{}, errors.New("no") })
-	late := b.bending(b.upto(log, 8), func(_ *store.View, c *store.Changes) { c.Prune = 0 })
+	late := b.bending(b.through(log, 8), func(_ *store.View, c *store.Changes) { c.Prune = 0 })
 	late.Fn = func(view store.View) (store.Changes, error) {
 		changes := told(view)
 		changes.Rows = append(changes.Rows, configured("mail", 77)) // which stands on nothing
@@ -245,7 +243,7 @@ func prunedAmongOthers(b *bed) {
 	want(b, "first after a prune that was refused", b.first(), store.Cursor(""))
 	b.same("log", b.log(store.Filter{}), slices.Concat(log, receipts[2].Events))
 
-	receipts = b.decide(b.enqueueing(b.draft("mail")), b.letting(b.upto(log, 8)), refusing, b.enqueueing(b.draft("mail")))
+	receipts = b.decide(b.enqueueing(b.draft("mail")), b.letting(b.through(log, 8)), refusing, b.enqueueing(b.draft("mail")))
 	for _, i := range []int{0, 1, 3} {
 		b.ok(receipts[i].Err)
 	}

@@ -17,10 +17,12 @@ CREATE TABLE snapshots (
 
 CREATE UNIQUE INDEX snapshots_stream ON snapshots (stream);
 
--- The place of each message whose first event has gone while it had others that were kept: where its payload lies.
+-- The place of each message whose first event has gone while it had others that were kept: where its payload lies. topic is its topic, which
+-- that event told; empty where it could not be read.
 CREATE TABLE places (
   message BLOB PRIMARY KEY,
-  place   INTEGER NOT NULL
+  place   INTEGER NOT NULL,
+  topic   TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- Results of messages. position is that of the event that says that it completed, with which it goes.
