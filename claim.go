@@ -76,6 +76,7 @@ func (inc *incarnation) asks() fsm.Claim {
 func (inc *incarnation) claim(ctx context.Context, command fsm.Claim) (more bool, err error) {
 	inc.underWay(&inc.asked)
 	defer inc.underWay(&inc.answered)
+	lapses := inc.lapses()
 	// A claim that is under way when the worker stops is taken to its end, so that nobody has to find out what became of it.
 	receipt, err := inc.client.decide(context.WithoutCancel(ctx), func(o calls.Origin) store.Call {
 		return calls.Claim(o, command)
@@ -88,7 +89,7 @@ func (inc *incarnation) claim(ctx context.Context, command fsm.Claim) (more bool
 		return false, err // what it holds without knowing it, reconciling gives back
 	}
 	for _, row := range rows {
-		inc.start(ctx, row)
+		inc.start(ctx, row, lapses)
 	}
 	for _, r := range receipt.Events {
 		if t := r.Event.Type(); t == events.TypeMessageBlocked || t == events.TypeMessageDiscarded {
@@ -139,8 +140,9 @@ func (inc *incarnation) claimedRows(ctx context.Context, receipt store.Receipt) 
 	return rows, nil
 }
 
-// start begins the handler of a claimed message, or gives the message back where the worker stops in between.
-func (inc *incarnation) start(ctx context.Context, row store.Row) {
+// start begins the handler of a claimed message, or gives the message back where the worker stops in between, or has lapsed since it asked: lapses is
+// how often it had before.
+func (inc *incarnation) start(ctx context.Context, row store.Row, lapses int) {
 	d, err := newDelivery(row)
 	if d.message.ID == (ID{}) {
 		inc.log.ErrorContext(ctx, "claimed message cannot be read", keyMessage, row.Entity.ID, keyError, err)
@@ -156,7 +158,7 @@ func (inc *incarnation) start(ctx context.Context, row store.Row) {
 		command := fsm.DeadLetterMessage{Token: d.message.Token, Error: errorText(err.Error())}
 		inc.finish(result{hold: d.hold(), row: d.row, command: command, failure: newFailure(d, command, err)})
 		cancel(nil)
-	case ctx.Err() != nil || inc.fenced():
+	case ctx.Err() != nil || inc.fenced() || inc.lapses() != lapses: // others may have held this worker to be dead since it asked
 		inc.finish(result{hold: d.hold(), row: d.row, command: fsm.ReleaseMessage{Token: d.message.Token, Reason: events.ReasonReleased}})
 		cancel(nil)
 	default:

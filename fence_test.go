@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -120,6 +121,58 @@ func TestAWorkerThatIsNotHeardFencesItselfFirst(t *testing.T) {
 		}
 		if got := history(t, inner, two); got != "enqueued claimed completed" {
 			t.Errorf("with a fence that warns: %s", got)
+		}
+		clean(t, inner)
+	})
+}
+
+// slowAnswer is a store on which the answer to the first claim that is granted something takes a minute, and no heartbeat comes through until shortly
+// before it.
+type slowAnswer struct {
+	*deaf
+	once sync.Once
+}
+
+func (s *slowAnswer) Decide(ctx context.Context, list ...store.Call) ([]store.Receipt, error) {
+	receipts, err := s.Store.Decide(ctx, list...)
+	for _, r := range receipts {
+		for _, e := range r.Events {
+			if e.Event.Type() == events.TypeMessageClaimed {
+				s.once.Do(func() {
+					s.mute.Store(true)
+					time.Sleep(time.Minute)
+					s.mute.Store(false)
+					time.Sleep(3 * time.Second)
+				})
+			}
+		}
+	}
+	return receipts, err
+}
+
+// A claim may be answered when the worker was held to be dead meanwhile, though it is heard again: then somebody else may have the message, and its
+// lock.
+func TestAClaimThatIsAnsweredAfterALapseBeginsNoHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := memory.New(memory.Options{})
+		c := clientOf(t, &slowAnswer{deaf: newDeaf(inner)})
+		mail := foundling.NewTopic[string]("mail", foundling.TopicOptions{})
+		w := newWorker(t, c, foundling.WorkerOptions{HeartbeatInterval: time.Second, ReclaimAfter: 10 * time.Second})
+		var tokens []foundling.Token
+		mail.Handle(w, func(_ context.Context, m foundling.Message[string]) error {
+			tokens = append(tokens, m.Token)
+			return nil
+		})
+		id, err := mail.Enqueue(t.Context(), c, "x", foundling.EnqueueOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, w)
+		time.Sleep(2 * time.Minute)
+		stop()
+		m, err := c.Get(t.Context(), id)
+		if len(tokens) != 1 || tokens[0] == 2 || err != nil || m.State != foundling.Completed || m.Spent != 1 {
+			t.Errorf("handlers began with tokens %v, want one, and not that of the first claim; the message is %s, spent %d, %v", tokens, m.State, m.Spent, err)
 		}
 		clean(t, inner)
 	})

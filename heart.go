@@ -18,6 +18,7 @@ type pulse struct {
 	got    time.Time   // when its answer came
 	own    []time.Time // those that came through, by the store's time: of the last ReclaimAfter, and one before
 	fenced bool        // handlers were told since
+	lapses int         // how often one came through only when nothing might go on any more
 	sights []sight     // what is still to be recorded, bounded by maxSights
 }
 
@@ -49,6 +50,13 @@ func (inc *incarnation) fresh() bool {
 // fenced reports whether nothing may go on any more.
 func (inc *incarnation) fenced() bool {
 	return inc.opts.FenceAfter > 0 && inc.pulse.since(time.Now()) >= inc.opts.FenceAfter
+}
+
+// lapses is how often the worker was not heard for so long that nothing might go on any more.
+func (inc *incarnation) lapses() int {
+	inc.pulse.mu.Lock()
+	defer inc.pulse.mu.Unlock()
+	return inc.pulse.lapses
 }
 
 // own is the heartbeats that came through, for a sweep's proof.
@@ -85,8 +93,12 @@ func (inc *incarnation) beat(ctx context.Context, heart store.Heart, which order
 // nothing: what else goes on must not silence the heart.
 func (inc *incarnation) confirmed(sent, got, at time.Time) {
 	p := &inc.pulse
+	lapsed := inc.fenced()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if lapsed && len(p.own) > 0 {
+		p.lapses++
+	}
 	if s := p.look(sent, got, at, inc); s != (sight{}) && len(p.sights) < maxSights {
 		p.sights = append(p.sights, s)
 		hint(inc.missed)

@@ -32,6 +32,7 @@ type beat struct {
 type clock struct {
 	version        int
 	step, from, to time.Duration
+	earlier        []clock // its steps before the last
 }
 
 func (m *model) process(name string) *process {
@@ -100,7 +101,8 @@ func (m *model) stepClock(worker string, from, to, tolerance time.Duration) {
 	if c.version == 0 {
 		state = "none"
 	}
-	*c = clock{c.version + 1, m.now, from, to}
+	earlier := append(slices.Clone(c.earlier), *c)
+	*c = clock{c.version + 1, m.now, from, to, earlier}
 	f := fields{}.when("from", from).when("to", to).str("worker", worker)
 	m.record("clock store", versions(c.version, state, "active")+" clock.stepped", f)
 }

@@ -68,11 +68,8 @@ func (m *model) prune(p prune) {
 
 // page is the position of the last event that may go, and how many that are: whole commits from the oldest on.
 func (m *model) page(p prune) (through, size int) {
-	now := m.now
-	if ahead := m.clock.to - m.clock.from; m.clock.version > 0 && ahead > 0 && m.now-m.clock.step < p.older {
-		now -= ahead // what was stored before the clock was set ahead looks older than it is
-	}
-	for size < len(m.kept) && m.kept[size].at < now-p.older {
+	bound := m.now - m.ahead(p.older) - p.older
+	for size < len(m.kept) && m.decided(m.kept[size]) < bound {
 		n := 0
 		for size+n < len(m.kept) && m.kept[size+n].commit == m.kept[size].commit {
 			n++
@@ -84,6 +81,27 @@ func (m *model) page(p prune) (through, size int) {
 		through = m.kept[size-1].position
 	}
 	return through, size
+}
+
+// ahead is by how much what was stored may look older than it is, since the clock was set ahead less than an age ago.
+func (m *model) ahead(age time.Duration) (most time.Duration) {
+	since := time.Duration(0)
+	for _, step := range slices.Backward(append(slices.Clone(m.clock.earlier), m.clock)) {
+		if step.version == 0 || m.now-step.step-max(since, 0) >= age {
+			break
+		}
+		since += step.to - step.from
+		most = max(most, since)
+	}
+	return most
+}
+
+// decided is when an event was decided: what lies in the future was before the clock was set back, and is as old as the last step that is known.
+func (m *model) decided(e logged) time.Duration {
+	if e.at > m.now && m.clock.version > 0 {
+		return m.clock.step
+	}
+	return e.at
 }
 
 // untold are the entities that must say their state before the events up to a position go: those of which a store keeps a row, the one with the
@@ -171,7 +189,7 @@ func (m *model) tell(entity string) {
 func (m *model) letGo(through int) {
 	m.kept = slices.DeleteFunc(m.kept, func(e logged) bool {
 		if e.position <= through {
-			m.pruned.at = max(m.pruned.at, e.at)
+			m.pruned.at = max(m.pruned.at, min(e.at, m.now))
 			return true
 		}
 		return false
