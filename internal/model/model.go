@@ -279,6 +279,9 @@ func (m *model) endKey(msg *message) {
 		return
 	}
 	k := key{msg.topic, msg.key}
+	if h, known := m.keys[k]; known && h.message != msg.name {
+		return // a dead letter lets go of its key, which another may have when it is cancelled
+	}
 	delete(m.keys, k)
 	if h := (holder{msg.name, false, msg.unique}); h.taken(m.now) {
 		m.keys[k] = h
