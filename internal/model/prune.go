@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -194,6 +195,7 @@ func (m *model) letGo(through int) {
 		}
 		return false
 	})
+	maps.DeleteFunc(m.keys, func(_ key, h holder) bool { return !h.taken(m.now) }) // they are over, whatever becomes of the clock
 	for name := range m.locks {
 		if entity := "lock " + name; !m.hasRow(entity) && !slices.ContainsFunc(m.left(entity), func(e logged) bool { return e.moves }) {
 			delete(m.locks, name)
