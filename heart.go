@@ -3,6 +3,7 @@ package foundling
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,11 +60,15 @@ func (inc *incarnation) lapses() int {
 	return inc.pulse.lapses
 }
 
-// own is the heartbeats that came through, for a sweep's proof.
+// own is the heartbeats that came through, for a sweep's proof. They prove nothing while the log does not know of a step of the clock that they
+// have shown: ages go by what it knows.
 func (inc *incarnation) own() []time.Time {
 	inc.pulse.mu.Lock()
 	defer inc.pulse.mu.Unlock()
-	return append([]time.Time(nil), inc.pulse.own...)
+	if slices.ContainsFunc(inc.pulse.sights, func(s sight) bool { return s.step != nil }) {
+		return nil
+	}
+	return slices.Clone(inc.pulse.own)
 }
 
 // order says which heartbeat it is.

@@ -49,9 +49,7 @@ func TestDamageDoesNotEndPruning(t *testing.T) {
 				}
 			}
 			count()
-			if _, err := foundling.NewTopic[string]("work", foundling.TopicOptions{}).Enqueue(t.Context(), s.c, "x", foundling.EnqueueOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			s.add(t, "more", foundling.Completed, foundling.EnqueueOptions{})
 			count()
 			s.pass(time.Hour)
 			db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(20000)")

@@ -72,13 +72,19 @@ func Judge(m Member, t events.Thresholds, clock Clock, now time.Time) events.Rea
 // Bound is how old the member's heartbeat may be where the one who judges allows after.
 func (m Member) Bound(after time.Duration) time.Duration { return max(after, m.FenceAfter+m.Interval) }
 
-// silence is how old a member's heartbeat is. One that lies ahead by no more than two of its intervals is young: a clock that is set back by an
-// interval or less is not seen to step, and what was confirmed just before must not be as old as the last step that was. It lies behind soon.
+// silence is how old a member's heartbeat is. What was confirmed before the last step of the clock ages from that step, whichever way it went:
+// nobody knows how much of the time between the two went by, and the member is owed its whole bound, which may be longer than the caller's window.
+// One that lies ahead by no more than two of its intervals is young: a clock that is set back by an interval or less is not seen to step, and
+// what was confirmed just before must not be as old as the last step that was. It lies behind soon.
 func (m Member) silence(clock Clock, now time.Time) time.Duration {
 	if ahead := m.LastBeatAt.Sub(now); ahead > 0 && ahead <= 2*m.Interval {
 		return 0
 	}
-	return clock.Age(now, m.LastBeatAt)
+	since := m.LastBeatAt
+	if step := clock.StepAt; !since.IsZero() && step.After(since) && !step.After(now) {
+		since = step
+	}
+	return clock.Age(now, since)
 }
 
 // Live is the members of the live set: whose heartbeat is at most After old, and who are not proven to have ended.

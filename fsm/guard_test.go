@@ -64,6 +64,9 @@ func TestJudge(t *testing.T) {
 		{"it never beat", fsm.Member{Worker: workerA}, fsm.Clock{}, events.ReasonNoHeartbeat},
 		{"it beat by a clock that is ahead", member(workerA, -600), fsm.Clock{}, ""},
 		{"it beat by a clock that was set back longer ago", member(workerA, -600), stepped, events.ReasonSilent},
+		{"it beat before the clock was set", slow(member(workerA, 7200)), stepped, ""},
+		{"it beat before the clock was set, and its own bound is over since", member(workerA, 7200), stepped, events.ReasonSilent},
+		{"it beat before the clock was set back by who is ahead", member(workerA, 7200), fsm.Clock{State: events.Active, StepAt: now.Add(time.Hour)}, events.ReasonSilent},
 		{"it beat by a clock that was set back just now", member(workerA, -600), fsm.Clock{State: events.Active, StepAt: now}, ""},
 	}
 	for _, tt := range tests {
@@ -260,12 +263,18 @@ func TestLive(t *testing.T) {
 		member(events.ID{1}, 0), member(events.ID{2}, 120), member(events.ID{3}, 121), {Worker: events.ID{4}},
 		{Worker: events.ID{5}, LastBeatAt: now, Gone: true}, member(events.ID{6}, -5),
 	}}
-	var got []byte
-	for _, m := range c.Live(usual) {
-		got = append(got, m.Worker[0])
+	live := func() (ids []byte) {
+		for _, m := range c.Live(usual) {
+			ids = append(ids, m.Worker[0])
+		}
+		return ids
 	}
-	if diff := cmp.Diff([]byte{1, 2, 6}, got); diff != "" {
+	if diff := cmp.Diff([]byte{1, 2, 6}, live()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	c.Clock = fsm.Clock{State: events.Active, StepAt: now.Add(-time.Second)}
+	if diff := cmp.Diff([]byte{1, 2, 3, 6}, live()); diff != "" {
+		t.Errorf("the clock has just stepped (-want +got):\n%s", diff)
 	}
 }
 

@@ -203,16 +203,18 @@ func TestReclaimStale(t *testing.T) {
 		clock fsm.Clock
 		gone  bool
 		stale bool
+		alive bool // as yet: it is owed its bound from the step on
 	}{
-		{"just now", 0, fsm.Clock{}, false, false},
-		{"half of the bound", half, fsm.Clock{}, false, false},
-		{"a microsecond more", half + time.Microsecond, fsm.Clock{}, false, true},
-		{"a day, with proof", 24 * time.Hour, fsm.Clock{}, true, false},
-		{"the clock stepped before it began", time.Second, step(now.Add(-time.Second)), false, false},
-		{"the clock stepped since", time.Second, step(now.Add(-time.Second + time.Microsecond)), false, true},
-		{"the clock stepped this moment", time.Second, step(now), false, true},
-		{"a step that lies ahead", time.Second, step(now.Add(time.Microsecond)), false, false},
-		{"the clock stepped since, with proof", time.Second, step(now), true, false},
+		{name: "just now"},
+		{name: "half of the bound", began: half},
+		{name: "a microsecond more", began: half + time.Microsecond, stale: true},
+		{name: "a day, with proof", began: 24 * time.Hour, gone: true},
+		{name: "the clock stepped long before it began", began: time.Second, clock: step(now.Add(-2*half - time.Microsecond))},
+		{name: "the clock stepped before it began", began: time.Second, clock: step(now.Add(-time.Second)), alive: true},
+		{name: "the clock stepped since", began: time.Second, clock: step(now.Add(-time.Second + time.Microsecond)), stale: true, alive: true},
+		{name: "the clock stepped this moment", began: time.Second, clock: step(now), stale: true, alive: true},
+		{name: "a step that lies ahead", began: time.Second, clock: step(now.Add(time.Microsecond))},
+		{name: "the clock stepped since, with proof", began: time.Second, clock: step(now), gone: true},
 	}
 	for _, tt := range tests {
 		c, held := sweeping(), estate(time.Hour)
@@ -222,10 +224,10 @@ func TestReclaimStale(t *testing.T) {
 		}
 		outcome, seen, err := c.Decide(held)
 		want := all()
-		if tt.stale {
+		if tt.stale || tt.alive {
 			want = map[string]string{}
 		}
-		if diff := cmp.Diff(want, told(outcome)); err != nil || seen != (fsm.Reclaimed{Stale: tt.stale}) || diff != "" {
+		if diff := cmp.Diff(want, told(outcome)); err != nil || seen != (fsm.Reclaimed{Stale: tt.stale, Alive: tt.alive}) || diff != "" {
 			t.Errorf("%s: %v, %+v (-want +got):\n%s", tt.name, err, seen, diff)
 		}
 	}

@@ -62,10 +62,14 @@ func (m *model) age(then time.Duration) time.Duration {
 	return max(0, m.now-then)
 }
 
-// silence is how old a heartbeat is. One that lies ahead by no more than two intervals is young.
+// silence is how old a heartbeat is. One that lies ahead by no more than two intervals is young, and one from before the clock's last step is as old
+// as that.
 func (m *model) silence(b beat) time.Duration {
 	if ahead := b.at - m.now; ahead > 0 && ahead <= 2*b.interval {
 		return 0
+	}
+	if m.clock.version > 0 && m.clock.step <= m.now {
+		return m.age(max(b.at, m.clock.step))
 	}
 	return m.age(b.at)
 }
