@@ -88,13 +88,11 @@ func (v *survey) readRows(ctx context.Context, s store.Store) error {
 		}
 		v.holders[row.Worker] = true
 	}
-	value, _, err := calls.Kept(ctx, s, events.ClockEntity())
+	clock, err := calls.Clock(ctx, s)
 	if err != nil {
 		return fmt.Errorf("clock: %w", err)
 	}
-	if clock, ok := value.(*fsm.Clock); ok {
-		v.census.Clock = *clock
-	}
+	v.census.Clock = clock
 	return nil
 }
 

@@ -99,16 +99,15 @@ func (p Prune) Plan(ctx context.Context) (Pruned, error) {
 		}
 		report.Told, report.Events, report.Through, report.UntilAt = len(seen.Rows), seen.Events, seen.Through, seen.At
 	}
-	held, err := p.held(ctx, bound, report.Through)
-	if err == nil && report.Events > max(0, p.Events-store.MaxEvents) { // another commit may have been one too many
+	if report.Events > max(0, p.Events-store.MaxEvents) { // another commit may have been one too many
 		report.More, err = p.old(ctx, bound, p.Store.After(events.Recorded{Position: report.Through}))
 		report.Done = !report.More
 	}
+	if err == nil && report.Done {
+		report.Held, err = p.held(ctx, bound, report.Through)
+	}
 	if err != nil {
 		return report, fmt.Errorf("plan of a prune: %w", err)
-	}
-	if !report.More {
-		report.Held = held
 	}
 	return report, nil
 }
@@ -131,7 +130,7 @@ func (p Prune) look(ctx context.Context) (bound, error) {
 	if b.Now, err = p.Store.Now(ctx); err != nil {
 		return b, err
 	}
-	if b.Clock, err = clockOf(ctx, p.Store); err != nil {
+	if b.Clock, err = calls.Clock(ctx, p.Store); err != nil {
 		return b, err
 	}
 	b.before = p.command().Bound(b.Clock, b.Now)

@@ -98,7 +98,7 @@ func (b *Beat) old(ctx context.Context, now time.Time, retention time.Duration) 
 		}
 		asked := store.Prunable{Before: now.Add(-retention - retention/pruneSlack)}
 		if r.At().After(now) {
-			clock, err := clockOf(ctx, b.Store)
+			clock, err := calls.Clock(ctx, b.Store)
 			if err != nil {
 				return false, err
 			}
@@ -109,11 +109,3 @@ func (b *Beat) old(ctx context.Context, now time.Time, retention time.Duration) 
 	return false, nil
 }
 
-// clockOf is what the log knows of the store's clock.
-func clockOf(ctx context.Context, s store.Store) (fsm.Clock, error) {
-	v, _, err := calls.Kept(ctx, s, events.ClockEntity())
-	if clock, ok := v.(*fsm.Clock); ok && err == nil {
-		return *clock, nil
-	}
-	return fsm.Clock{}, err
-}

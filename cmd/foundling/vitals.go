@@ -44,12 +44,9 @@ func readVitals(ctx context.Context, s store.Store, after time.Duration, workers
 			v.gone[id] = true
 		}
 	}
-	value, _, err := calls.Kept(ctx, s, events.ClockEntity())
-	if err != nil {
+	var err error
+	if v.clock, err = calls.Clock(ctx, s); err != nil {
 		return nil, err
-	}
-	if clock, ok := value.(*fsm.Clock); ok {
-		v.clock = *clock
 	}
 	v.now, err = s.Now(ctx) // last: no heartbeat that was read is newer
 	return v, err

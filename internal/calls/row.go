@@ -96,6 +96,15 @@ func Kept(ctx context.Context, s store.Store, e events.Entity) (fsm.Value, bool,
 	return nil, false, nil
 }
 
+// Clock is what a store's log knows of its clock; the zero value where that never stepped.
+func Clock(ctx context.Context, s store.Store) (fsm.Clock, error) {
+	v, _, err := Kept(ctx, s, events.ClockEntity())
+	if clock, ok := v.(*fsm.Clock); ok && err == nil {
+		return *clock, nil
+	}
+	return fsm.Clock{}, err
+}
+
 // Message gives back the message that a row keeps.
 func Message(row store.Row) (fsm.Message, error) {
 	m := fsm.Message{
