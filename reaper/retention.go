@@ -108,4 +108,3 @@ func (b *Beat) old(ctx context.Context, now time.Time, retention time.Duration) 
 	}
 	return false, nil
 }
-
