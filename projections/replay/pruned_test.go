@@ -122,7 +122,7 @@ func pruned(t *testing.T, seed uint64, n int) *history.History {
 // An event that is lost behind what was let go is found, though its commit does not say that it had one more: but for what was the first that was
 // kept of something, since whether there was one more nobody can tell.
 func TestVerifyFindsEveryLostEventOfAPrunedLog(t *testing.T) {
-	h := pruned(t, 32, 130)
+	h := pruned(t, 33, 130)
 	list, err := h.Log(t.Context())
 	if err != nil {
 		t.Fatal(err)

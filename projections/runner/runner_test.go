@@ -20,7 +20,7 @@ var small = runner.Options{Page: 15, Events: 30}
 func TestKilledAtAnyCallCountsEachEventOnce(t *testing.T) {
 	t.Parallel()
 	whole := func() int {
-		h := busy(t, 1, 250)
+		h := busy(t, 2, 250)
 		s := faulty.New(h.Store, faulty.Never)
 		catchUp(t, start(t, s, small, totals, made(tally{name: "tally", version: 1})))
 		return s.Calls()
@@ -30,7 +30,7 @@ func TestKilledAtAnyCallCountsEachEventOnce(t *testing.T) {
 	}
 	for _, fault := range []faulty.Fault{faulty.StopBefore, faulty.StopAfter} {
 		for n := 1; n <= whole; n++ {
-			h := busy(t, 1, 250)
+			h := busy(t, 2, 250)
 			for k := range 2 { // the second process is killed at its first calls, too
 				killed := start(t, faulty.New(h.Store, faulty.At(n-k*(n/2), fault)), small, totals, made(tally{name: "tally", version: 1}))
 				if err := killed.CatchUp(t.Context()); err == nil && k == 0 {
