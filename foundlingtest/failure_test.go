@@ -185,7 +185,7 @@ func TestAHandlerThatSnoozesForEverIsFound(t *testing.T) {
 		})
 	})
 	const want = `foundlingtest: after 100 steps of time, by +1h40m0s, there are still messages that wait for more:
-  mails 1  queued, 0 of 25 attempts spent, due +1h40m0s`
+  mails 1  queued, 0 of 25 attempts spent, due +1h41m0s`
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -30,16 +30,19 @@ func (c *Client) RunUntilIdle(t TB, register func(*foundling.Worker)) {
 func (c *Client) RunUntilEnded(t TB, register func(*foundling.Worker)) {
 	t.Helper()
 	r := c.begin(t, c.hinted(), register)
+	next := r.idle(t)
 	for range c.steps {
-		next := r.idle(t)
 		if next.IsZero() {
-			r.end(t)
-			return
+			break
 		}
 		c.clock.advance(next.Sub(c.Now()))
 		c.engine.hint()
+		next = r.idle(t)
 	}
 	r.end(t)
+	if next.IsZero() {
+		return
+	}
 	t.Fatalf("foundlingtest: after %d steps of time, by %s, there are still messages that wait for more:\n%s", c.steps, c.since(c.Now()), c.openText())
 }
 
