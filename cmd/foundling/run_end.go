@@ -28,14 +28,17 @@ type outcome struct {
 }
 
 // settle ends the messages of the batch and its inputs once no line is left, and reports whether that is done. The batch is completed
-// only when all inputs were read to their ends; otherwise it is given back, and whoever still reads goes on with it.
-func (b *batch) settle(ctx context.Context, reading *reading, t *tally) (bool, error) {
+// only when all inputs were read to their ends; otherwise it is given back, and whoever still reads goes on with it. waited is since when no line is left.
+func (b *batch) settle(ctx context.Context, reading *reading, t *tally, waited time.Duration) (bool, error) {
 	inputs, err := b.openInputs(ctx)
 	if err != nil {
 		return false, err
 	}
 	for _, in := range inputs {
-		if in.id == b.input || reading.cover(in, t) { // this worker's to complete, now that it has read its own to the end
+		switch {
+		case in.id == b.input && waited > inputWait:
+			return false, b.endInput(ctx)
+		case in.id == b.input, reading.cover(in, t): // this worker's to complete, now that it has read its own to the end
 			return false, nil
 		}
 	}
@@ -45,6 +48,17 @@ func (b *batch) settle(ctx context.Context, reading *reading, t *tally) (bool, e
 	}
 	b.finish()
 	return b.settled(ctx)
+}
+
+// endInput ends the message of this process's input, which was read to its end, where its worker does not come by it: another one that looks after
+// inputs may have it again and again.
+func (b *batch) endInput(ctx context.Context) error {
+	err := b.client.Cancel(ctx, "it was read to its end, and its process did not come by the message that says so", b.input)
+	var refused *foundling.Refusal
+	if errors.As(err, &refused) { // its worker has completed it meanwhile
+		return nil
+	}
+	return err
 }
 
 // settled reports whether the message of the batch is completed, or is another process's to complete.

@@ -117,6 +117,32 @@ func TestTheBatchGoesOnWhileAnyProcessReads(t *testing.T) {
 	}
 }
 
+// Who looks after the inputs of the dead may have the message of a living one's whenever that one asks for it.
+func TestAnInputThatWasReadIsNotMissedForItsMessage(t *testing.T) {
+	h := newHost(t)
+	cmd, input, _ := h.readsOn()
+	if got := h.run("", "pause", "input", "--reason", "nobody comes by it", "--yes", "--batch", "x"); got.code != 0 {
+		t.Fatal(got.errout)
+	}
+	for range 2 {
+		if got := h.run("b\n", "run", "--batch", "x", "-j", "1", "--", "sh", "-c", appends, "sh", "{}", h.dir); got.code != 0 || got.errout == "" {
+			t.Errorf("exit code %d\n%s", got.code, got.errout)
+		}
+	}
+	if got := h.run("", "resume", "input", "--reason", "x", "--yes", "--batch", "x"); got.code != 0 {
+		t.Fatal(got.errout)
+	}
+	if err := input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if s := h.ofBatch("x"); open(t, s, topicInput) != 0 || open(t, s, topicBatch) != 0 {
+		t.Errorf("%d inputs and %d batches are open", open(t, s, topicInput), open(t, s, topicBatch))
+	}
+}
+
 func TestAnInputOfAProcessThatIsGoneIsMissed(t *testing.T) {
 	h := newHost(t)
 	cmd, _, _ := h.readsOn()

@@ -19,6 +19,8 @@ const (
 	sweepWait = 2 * time.Second
 	// endWait is how long the end waits for the messages of the batch and its inputs to be settled.
 	endWait = 10 * time.Second
+	// inputWait is how long it waits for this process's worker to complete the message of the input that it has read.
+	inputWait = time.Second
 )
 
 // progress follows a batch, draws how far it is where standard error is a terminal, and ends the work when nothing is left.
@@ -146,7 +148,7 @@ func (p *progress) look(ctx context.Context, reading *reading) (bool, error) {
 	if p.ended.IsZero() {
 		p.ended = time.Now()
 	}
-	settled, err := p.batch.settle(ctx, reading, p.tally)
+	settled, err := p.batch.settle(ctx, reading, p.tally, time.Since(p.ended))
 	return settled || time.Since(p.ended) > endWait, err
 }
 
