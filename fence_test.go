@@ -236,10 +236,13 @@ func TestAHandlerKeepsItsLockUntilItReturns(t *testing.T) {
 		w := newWorker(t, c, foundling.WorkerOptions{})
 		topic := foundling.NewTopic[int]("mail", foundling.TopicOptions{})
 		var inside, most atomic.Int32
+		var mu sync.Mutex
 		var began []string
 		topic.Handle(w, func(_ context.Context, m foundling.Message[int]) error {
 			most.Store(max(most.Load(), inside.Add(1)))
+			mu.Lock()
 			began = append(began, fmt.Sprintf("%d#%d", m.Payload, m.Attempt))
+			mu.Unlock()
 			defer inside.Add(-1)
 			if m.Payload == 1 && m.Attempt == 1 {
 				time.Sleep(5 * time.Minute) // whatever its context says
@@ -270,9 +273,11 @@ func TestAHandlerKeepsItsLockUntilItReturns(t *testing.T) {
 		if got := history(t, s, ids[0]); got != "enqueued claimed requeued:taken_back blocked" {
 			t.Errorf("while its first handler runs on: %s", got)
 		}
+		mu.Lock()
 		if len(began) != 1 {
 			t.Errorf("began %v, want the lock to stay with the first", began)
 		}
+		mu.Unlock()
 		time.Sleep(2 * time.Minute)
 		stop()
 		slices.Sort(began[1:])
