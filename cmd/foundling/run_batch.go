@@ -193,7 +193,12 @@ func (b *batch) replace(ctx context.Context, stored *plan, id foundling.ID) erro
 	if !stored.keeps(b.plan) {
 		b.app.console().say("%s: lines it knows keep --attempts %d --timeout %s", b.name, stored.Attempts, stored.Timeout)
 	}
-	err := b.client.Cancel(ctx, "run again with another command or other flags", id)
+	return b.cancel(ctx, "run again with another command or other flags", id)
+}
+
+// cancel ends one of the batch's own messages, unless it has ended already.
+func (b *batch) cancel(ctx context.Context, reason string, id foundling.ID) error {
+	err := b.client.Cancel(ctx, reason, id)
 	if errors.As(err, new(*foundling.Refusal)) { // it ended meanwhile
 		return nil
 	}

@@ -53,12 +53,7 @@ func (b *batch) settle(ctx context.Context, reading *reading, t *tally, waited t
 // endInput ends the message of this process's input, which was read to its end, where its worker does not come by it: another one that looks after
 // inputs may have it again and again.
 func (b *batch) endInput(ctx context.Context) error {
-	err := b.client.Cancel(ctx, "it was read to its end, and its process did not come by the message that says so", b.input)
-	var refused *foundling.Refusal
-	if errors.As(err, &refused) { // its worker has completed it meanwhile
-		return nil
-	}
-	return err
+	return b.cancel(ctx, "it was read to its end, and its process did not come by the message that says so", b.input)
 }
 
 // settled reports whether the message of the batch is completed, or is another process's to complete.
