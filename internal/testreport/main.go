@@ -24,6 +24,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.engines, "engines", "", "the engines the tests were told to run on, with commas")
 	flag.BoolVar(&o.long, "long", false, "the long tests were asked for: then none may be skipped")
+	flag.StringVar(&o.leave, "leave", "", "what may be missing: tests that say that they need it may be skipped")
 	checks := flag.String("failed", "", "the checks before the tests that failed, with commas")
 	flag.Parse()
 	o.checks = strings.FieldsFunc(*checks, func(r rune) bool { return r == ',' })

@@ -24,6 +24,7 @@ const (
 type options struct {
 	engines string
 	long    bool
+	leave   string          // what may be missing: a test may skip itself that says so; none if empty
 	checks  []string        // failed before the tests
 	mayWait map[string]bool // tests that may skip themselves unless long
 	mayLack map[string]bool // patterns of tests that are skipped since what is tested lacks what they need
@@ -43,6 +44,7 @@ type test struct {
 	output  []byte
 	skipped []string // names below it, or its own, that skipped without leave
 	waits   bool     // it or a subtest is left to the long tests
+	leftOut string   // the test or subtest that last said that it is left out for what may be missing
 }
 
 // pkg is one package while its tests run.
@@ -68,11 +70,13 @@ type report struct {
 	passed, failed, skipped int
 	seen                    map[string]bool // of mayWait
 	lacked                  map[string]int  // of mayLack, how many tests were skipped by it
+	excused                 map[string]bool // of mayLack, which cannot be skipped since the test above is
+	waiting, leftOut        int             // tests left to the long ones; tests and subtests left out for what may be missing
 	goFailed                bool            // as ./test says when the go command has ended with a failure
 }
 
 func newReport(out io.Writer, o options) *report {
-	return &report{options: o, out: out, pkgs: map[string]*pkg{}, seen: map[string]bool{}, lacked: map[string]int{}}
+	return &report{options: o, out: out, pkgs: map[string]*pkg{}, seen: map[string]bool{}, lacked: map[string]int{}, excused: map[string]bool{}}
 }
 
 // read takes events until the input ends. A line that is no event is printed as it is.
@@ -133,6 +137,9 @@ func (r *report) addTest(e event) {
 		if !frame(e.Output) {
 			t.output = keep(t.output, e.Output)
 		}
+		if r.leave != "" && strings.HasSuffix(strings.TrimSpace(e.Output), ": left out: "+r.leave) {
+			t.leftOut = e.Test
+		}
 	case "skip":
 		r.skip(t, e)
 	}
@@ -171,8 +178,14 @@ func (r *report) see(e event) {
 	}
 }
 
-// skip notes a skipped test or subtest: a test of the long list waits, unless the long tests were asked for; one of the lacking list may.
+// skip notes a skipped test or subtest: a test of the long list waits, unless the long tests were asked for; one of the lacking list
+// may, and one that says that it needs what may be missing.
 func (r *report) skip(t *test, e event) {
+	if t.leftOut == e.Test {
+		r.leftOut++
+		r.excuse(short(e.Package) + " " + e.Test)
+		return
+	}
 	name := short(e.Package) + " " + e.Test
 	for pattern := range r.mayLack {
 		if ok, _ := path.Match(pattern, name); ok {
@@ -189,6 +202,25 @@ func (r *report) skip(t *test, e event) {
 	t.skipped = append(t.skipped, e.Test)
 }
 
+// excuse takes back what the lists ask for below a test that is left out.
+func (r *report) excuse(name string) {
+	depth := strings.Count(name, "/")
+	below := func(listed string) bool {
+		parts := strings.Split(listed, "/")
+		if len(parts) <= depth {
+			return false
+		}
+		ok, _ := path.Match(strings.Join(parts[:depth+1], "/"), name)
+		return ok
+	}
+	for listed := range r.mayWait {
+		r.seen[listed] = r.seen[listed] || below(listed)
+	}
+	for pattern := range r.mayLack {
+		r.excused[pattern] = r.excused[pattern] || below(pattern)
+	}
+}
+
 // end counts a top-level test that has ended and shows it where it failed.
 func (r *report) end(p *pkg, t *test, e event) {
 	p.ran++
@@ -198,6 +230,9 @@ func (r *report) end(p *pkg, t *test, e event) {
 	case len(t.skipped) > 0:
 		r.fail(p, "--- skipped without leave ("+strings.Join(t.skipped, ", ")+"; internal/testreport/long.txt and lacking.txt list what may)", e, t.output)
 	case t.waits:
+		r.skipped++
+		r.waiting++
+	case t.leftOut == e.Test:
 		r.skipped++
 	default:
 		r.passed++
@@ -287,8 +322,11 @@ func (r *report) judge() {
 		r.failed++
 		fmt.Fprintln(r.out, "no test ran")
 	}
-	if r.skipped > 0 {
-		fmt.Fprintf(r.out, "left to --long: %d\n", r.skipped)
+	if r.waiting > 0 {
+		fmt.Fprintf(r.out, "left to --long: %d\n", r.waiting)
+	}
+	if r.leftOut > 0 {
+		fmt.Fprintf(r.out, "left out: %d (%s)\n", r.leftOut, r.leave)
 	}
 	lacked := 0
 	for _, n := range r.lacked {
@@ -308,7 +346,7 @@ func (r *report) judgeLists() {
 		}
 	}
 	for _, pattern := range slices.Sorted(maps.Keys(r.mayLack)) {
-		if r.lacked[pattern] == 0 {
+		if r.lacked[pattern] == 0 && !r.excused[pattern] {
 			r.failed++
 			fmt.Fprintf(r.out, "internal/testreport/lacking.txt lists a test that was not skipped: %s\n", pattern)
 		}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/foundling-go/foundling/events"
@@ -99,7 +100,9 @@ func aheadCursor(b *bed) {
 	}
 	b.enqueue("mail", 1)
 	next.Position = newest[len(newest)-1].Position + 1
-	want(b, "events behind it once it is there", len(b.behind(b.s.After(next), store.Filter{})), 0)
+	log := b.log(store.Filter{}) // positions may have gaps, so the next event may stand behind the cursor
+	wanted := slices.IndexFunc(append(log, events.Recorded{Position: math.MaxInt64}), func(r events.Recorded) bool { return r.Position > next.Position })
+	b.same("behind it once the log has passed it", b.behind(b.s.After(next), store.Filter{}), log[wanted:])
 }
 
 // readFails ends the test unless reading behind the cursor yields one error of a class and nothing else, whatever is filtered.

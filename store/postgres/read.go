@@ -1,0 +1,272 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+)
+
+// How much is read at a time: whole transactions, until there are so many of them or so many events; or rows, until there are so many of them
+// or so many bytes of payloads.
+const (
+	pageDecisions = 256
+	pageEvents    = 1000
+	pageRows      = 256
+	pageBytes     = 8 << 20
+)
+
+// After implements store.Store.
+func (s *Store) After(r events.Recorded) store.Cursor { return store.CursorAt(s.id, r.Position) }
+
+// Read implements store.Store. What was committed before it began is read, unless a writer who was there before that stays for longer than
+// Options.ReadPatience: what was drawn behind such a writer is left to a later read.
+func (s *Store) Read(ctx context.Context, after store.Cursor, f store.Filter) iter.Seq2[events.Recorded, error] {
+	return func(yield func(events.Recorded, error) bool) {
+		r := reader{store: s, filter: f}
+		err := r.begin(ctx, after)
+		for given := 0; err == nil && !r.ended; {
+			var list []events.Recorded
+			list, err = r.next(ctx)
+			for _, recorded := range list {
+				if len(f.Types) > 0 && !slices.Contains(f.Types, recorded.Event.Type()) {
+					continue
+				}
+				if given++; !yield(recorded, nil) || given == f.Limit {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(events.Recorded{}, fmt.Errorf("postgres: read: %w", err))
+		}
+	}
+}
+
+// reader is where a read stands.
+type reader struct {
+	store   *Store
+	filter  store.Filter
+	asked   store.Cursor
+	look    *look
+	settled bool  // final is all that this read may see
+	final   int64 // number up to which the log is final
+	at      int64 // position of the last event that was passed
+	version int   // that it had, where one entity is read; 0 is not known
+	ended   bool
+}
+
+// begin finds out where the log can be read from and up to, without waiting for anybody.
+func (r *reader) begin(ctx context.Context, after store.Cursor) (err error) {
+	r.asked = after
+	if r.look, err = r.store.look(ctx); err != nil {
+		return err
+	}
+	r.at, err = r.store.behind(after, r.look)
+	r.final = r.store.powers.horizon.learn(r.look)
+	r.store.seal(r.look, r.final)
+	return err
+}
+
+// next is the next events. What comes before an error is given with it.
+func (r *reader) next(ctx context.Context) (list []events.Recorded, err error) {
+	through := firstOf(r.final+1) - 1
+	switch {
+	case r.at >= r.look.newest.position(), r.at >= through && r.settled: // in the first case nothing had been committed when it began
+		r.ended = true
+		return nil, nil
+	case r.at >= through:
+		r.final, err = r.store.settled(ctx, r.look)
+		r.settled = true
+		return nil, err
+	case r.filter.Entity != (events.Entity{}):
+		list, err = r.streamPage(ctx, through)
+	default:
+		list, err = r.logPage(ctx, through)
+	}
+	if err != nil {
+		err = r.explained(ctx, err)
+	}
+	return list, err
+}
+
+// explained tells what was let go while it was read from what is damaged.
+func (r *reader) explained(ctx context.Context, err error) error {
+	var corrupt *events.Corrupt
+	damaged := isDamaged(err)
+	if !damaged && !errors.As(err, &corrupt) {
+		return err
+	}
+	if now, failed := r.store.look(ctx); failed == nil && r.at < now.through {
+		return &store.PrunedError{Asked: store.CursorAt(r.store.id, r.at), First: store.CursorAt(r.store.id, now.through)}
+	}
+	if damaged {
+		return &events.Corrupt{Position: r.at + 1, Detail: "somewhere behind this position: " + err.Error()}
+	}
+	return err
+}
+
+// most is how many events a page has at least, if there are as many.
+func (r *reader) most() int {
+	if r.filter.Limit > 0 && len(r.filter.Types) == 0 {
+		return min(r.filter.Limit, pageEvents)
+	}
+	return pageEvents
+}
+
+const (
+	// A cursor may stand within a transaction.
+	decisionsQuery = "SELECT " + decisionColumns + " FROM @decisions WHERE number >= $1 AND number <= $2 ORDER BY number LIMIT $3"
+	// Their place is known by blocks alone (BRIN), which no order comes of: a page is sorted.
+	byPlace     = "SET LOCAL enable_bitmapscan = on"
+	eventsQuery = "SELECT " + eventColumns + " FROM @events WHERE position > $1 AND position <= $2 ORDER BY position LIMIT $3"
+)
+
+// logPage is the next transactions up to a position.
+func (r *reader) logPage(ctx context.Context, through int64) ([]events.Recorded, error) {
+	limit := min(pageDecisions, r.most()+1)
+	run, more, err := r.decisions(ctx, numberOf(through), limit)
+	if err != nil {
+		return nil, err
+	}
+	from, count := r.at, 0
+	for i := range run {
+		count += run[i].events
+	}
+	if len(run) > 0 && run[0].wrong == nil {
+		from = min(from, firstOf(run[0].number)-1) // where the cursor stands within it
+	}
+	end := through
+	if more {
+		end = firstOf(run[len(run)-1].number+1) - 1
+	}
+	stored, wrong := r.store.eventsBetween(ctx, from, end, count+1)
+	list, err := decodeRun(run, stored, wrong)
+	list = list[passed(list, r.at):]
+	if err == nil {
+		r.at = end
+	} else if len(list) > 0 {
+		r.at = list[len(list)-1].Position
+	}
+	return list, err
+}
+
+// passed is how many of the events stand at or before a position.
+func passed(list []events.Recorded, at int64) int {
+	n, _ := slices.BinarySearchFunc(list, at+1, func(r events.Recorded, position int64) int { return cmp.Compare(r.Position, position) })
+	return n
+}
+
+// decisions is the next transactions for a page of events. more says that others may follow them up to the number.
+func (r *reader) decisions(ctx context.Context, upto int64, limit int) (run []decision, more bool, err error) {
+	var list []decision
+	begin := numberOf(r.at + 1)
+	err = r.store.ask(ctx, func(p *pipeline) {
+		list = nil
+		rec := newRecord(decisionColumns)
+		p.query(rec, func() error {
+			list = append(list, rec.decision(0))
+			return nil
+		}, decisionsQuery, begin, upto, limit)
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	full := len(list) == limit
+	if len(list) > 0 && list[0].wrong == nil && firstOf(list[0].number)+int64(list[0].events) <= r.at+1 {
+		list = list[1:] // the cursor stands behind it
+	}
+	count, most := 0, r.most()
+	for i := range list {
+		if d := &list[i]; d.wrong != nil {
+			return list[:max(i, 1)], true, nil // it is told of when it comes first
+		}
+		if count += list[i].events; count >= most {
+			return list[:i+1], true, nil
+		}
+	}
+	return list, full && len(list) > 0, nil
+}
+
+// eventsBetween is the events behind one position and up to another, at most so many.
+func (s *Store) eventsBetween(ctx context.Context, after, through int64, most int) (list []events.Stored, wrong error) {
+	err := s.ask(ctx, func(p *pipeline) {
+		list, wrong = nil, nil
+		r := newRecord(eventColumns)
+		p.exec(byPlace)
+		p.query(r, func() error {
+			event, err := r.event()
+			if wrong == nil && err == nil {
+				list = append(list, event)
+			}
+			wrong = cmp.Or(wrong, err)
+			return nil
+		}, eventsQuery, after, through, most)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, wrong
+}
+
+// decodeRun reads transactions that follow each other, with all events that stand between and behind them. wrong is why the events end early.
+func decodeRun(run []decision, stored []events.Stored, wrong error) (list []events.Recorded, err error) {
+	for i := range run {
+		d := &run[i]
+		n := 0
+		for n < len(stored) && numberOf(stored[n].Position) == d.number {
+			n++
+		}
+		if n == 0 && len(stored) > 0 && stored[0].Position < firstOf(d.number) {
+			return list, lost(stored[0], "its commit is missing")
+		}
+		recorded, err := d.decode(stored[:n], wrong)
+		if list = append(list, recorded...); err != nil {
+			return list, err
+		}
+		stored = stored[n:]
+	}
+	if len(stored) > 0 {
+		return list, lost(stored[0], "its commit is missing")
+	}
+	return list, wrong
+}
+
+// lost is the error of an event whose commit is not what was written.
+func lost(e events.Stored, detail string) error {
+	return &events.Corrupt{Entity: e.Entity, Version: e.Version, Position: e.Position, Detail: detail}
+}
+
+// decode reads a transaction, commit by commit. wrong is why its events may end early.
+func (d *decision) decode(stored []events.Stored, wrong error) (list []events.Recorded, err error) {
+	if d.wrong != nil {
+		at := events.Stored{Entity: events.LogEntity(), Position: firstOf(max(d.number, 0))}
+		if len(stored) > 0 {
+			at = stored[0]
+		}
+		return nil, lost(at, "its commit: "+d.wrong.Error())
+	}
+	for i := range d.commits {
+		c := &d.commits[i]
+		for n := range c.Count {
+			if want := c.first + int64(n); n >= len(stored) || stored[n].Position != want {
+				gone := &events.Corrupt{Entity: events.LogEntity(), Position: want, Detail: "an event of commit " + c.ID.String() + " is missing"}
+				return list, cmp.Or(wrong, error(gone))
+			}
+		}
+		recorded, err := events.DecodeCommit(c.StoredCommit, stored[:c.Count])
+		if err != nil {
+			return list, err
+		}
+		list, stored = append(list, recorded...), stored[c.Count:]
+	}
+	if len(stored) > 0 {
+		return list, lost(stored[0], "no commit of its transaction tells of it")
+	}
+	return list, nil
+}

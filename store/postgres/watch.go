@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/store"
+	"github.com/jackc/pgx/v5"
+)
+
+// topics is a small set of names.
+type topics []string
+
+func (t *topics) add(changes store.Changes) {
+	if !changes.Wakes() {
+		return
+	}
+	for i := range changes.Rows {
+		switch row := &changes.Rows[i].Row; {
+		case !row.DueAt.IsZero():
+			t.put(row.Topic)
+		case row.Entity.Kind == events.KindTopic:
+			t.put(row.Entity.Name)
+		}
+	}
+	for _, count := range changes.Counts {
+		if count.Delta < 0 {
+			t.put(count.Topic)
+		}
+	}
+}
+
+func (t *topics) put(topic string) {
+	if n := len(*t); n == 0 || (*t)[n-1] != topic && !slices.Contains(*t, topic) {
+		*t = append(*t, topic)
+	}
+}
+
+// hints wakes who watches: at once for commits of this process, by notifications of the server for those of others. Notifications are sent after the
+// commit they tell of, on a connection of their own: in the transaction that commits they would have all commits of the database take turns.
+type hints struct {
+	config *pgx.ConnConfig
+	waits  hintWaits
+	me     string // names this store among those that notify
+	name   string // of the channel
+
+	mu       sync.Mutex
+	watchers map[*watcher]struct{}
+	closed   bool
+	stop     context.CancelFunc // of the listener, while it runs
+	runs     sync.WaitGroup
+	ends     context.Context // of what tells others
+	end      context.CancelFunc
+
+	told  telling
+	heard hearing
+}
+
+type watcher struct {
+	topics []string
+	hints  chan struct{}
+}
+
+func newHints(config *pgx.ConnConfig, id events.ID) *hints {
+	h := &hints{config: config, waits: usualWaits, watchers: map[*watcher]struct{}{}, me: someName(), name: "foundling_" + flat(id)}
+	h.ends, h.end = context.WithCancel(context.Background())
+	h.told.work = make(chan struct{}, 1)
+	return h
+}
+
+// Watch implements store.Waiter.
+func (s *Store) Watch(topics []string) (<-chan struct{}, func()) {
+	w := &watcher{topics: slices.Clone(topics), hints: make(chan struct{}, 1)}
+	h := s.powers.hints
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watchers[w] = struct{}{}
+	if h.stop == nil && !h.closed {
+		var ctx context.Context
+		ctx, h.stop = context.WithCancel(h.ends)
+		h.runs.Go(func() { h.listen(ctx) })
+	}
+	return w.hints, func() { h.leave(w) }
+}
+
+// leave ends a watch, and the listener with the last of them.
+func (h *hints) leave(w *watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.watchers, w)
+	if len(h.watchers) == 0 && h.stop != nil {
+		h.stop()
+		h.stop = nil
+	}
+}
+
+// close ends what runs. Who watches a closed store watches nothing.
+func (h *hints) close() {
+	h.mu.Lock()
+	h.closed = true
+	h.end()
+	h.stop = nil
+	h.mu.Unlock()
+	h.runs.Wait()
+}
+
+// hint wakes who watches one of the topics, here and in other processes.
+func (h *hints) hint(woken topics) {
+	if len(woken) == 0 {
+		return
+	}
+	h.wake(woken)
+	h.tell(woken)
+}
+
+// wake wakes who watches one of the topics here.
+func (h *hints) wake(woken []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers {
+		if slices.ContainsFunc(w.topics, func(t string) bool { return slices.Contains(woken, t) }) {
+			w.wake()
+		}
+	}
+}
+
+// wakeAll wakes everybody: nobody knows what was missed.
+func (h *hints) wakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for w := range h.watchers {
+		w.wake()
+	}
+}
+
+func (w *watcher) wake() {
+	select {
+	case w.hints <- struct{}{}:
+	default: // the one that nobody took yet says the same
+	}
+}
