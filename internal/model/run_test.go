@@ -62,6 +62,7 @@ func (r *run) end() error {
 func (r *run) step(a action) error {
 	want := r.model.predict(a)
 	var first scenario.Result
+	var firstStored []string
 	for i, w := range r.worlds {
 		got, err := w.Do(r.ctx, a.line, a.input)
 		if err != nil {
@@ -75,12 +76,16 @@ func (r *run) step(a action) error {
 				return fmt.Errorf("%s: %s: %w", r.names[i], a.line, err)
 			}
 		}
-		if i == 0 {
-			first = got
+		stored, err := w.Stored(got.Events)
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", r.names[i], a.line, err)
 		}
-		for j, e := range got.Events {
-			if e.Commit.Checksum != first.Events[j].Commit.Checksum {
-				return fmt.Errorf("%s: %s: event %d has the same text and other bytes", r.names[i], a.line, e.Position)
+		if i == 0 {
+			first, firstStored = got, stored
+		}
+		for j, text := range stored {
+			if text != firstStored[j] {
+				return fmt.Errorf("%s: %s: event %d has the same text and other bytes:\n%s\n%s", r.names[i], a.line, got.Events[j].Position, text, firstStored[j])
 			}
 		}
 	}

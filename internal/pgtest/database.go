@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +17,29 @@ import (
 
 // Template says what a fresh database begins with. The zero Template is nothing.
 type Template struct {
-	// Hash names what Migrate makes: where it is the same, so is that. A hash over all migrations is one.
+	// Hash names what Migrate makes: where it is the same, so is that. A hash over all migrations is one (see HashOf).
 	Hash string
 	// Migrate fills the database at dsn, as the role that the tests have. It is called once for a server and a Hash, whichever
 	// process is first; all others copy what it made.
 	Migrate func(ctx context.Context, dsn string) error
+}
+
+// HashOf is a hash over all files of a folder, by their names.
+func HashOf(files fs.FS, dir string) (string, error) {
+	entries, err := fs.ReadDir(files, dir)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, entry := range entries {
+		text, err := fs.ReadFile(files, path.Join(dir, entry.Name()))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%q %d\n", entry.Name(), len(text))
+		h.Write(text)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Database gives the DSN of a fresh, empty database. It is dropped after the test, with force.

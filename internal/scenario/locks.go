@@ -21,7 +21,7 @@ func prepareLock(_ context.Context, w *World, l *line, _ string) (*step, error) 
 		c := fsm.ConfigureLock{Permits: l.number("permits", 1), By: l.text("by"), Detail: l.text("detail")}
 		call = calls.OperateLock(o, fsm.OperateLock{Lock: name, ConfigureLock: c})
 	case "force-release":
-		c := fsm.ForceRelease{Lock: name, Token: l.token(), By: l.text("by"), Detail: l.text("detail")}
+		c := fsm.ForceRelease{Lock: name, Token: w.even.permit(l.token()), By: l.text("by"), Detail: l.text("detail")}
 		call = calls.ForceRelease(o, c)
 	case "expire":
 		call = calls.ExpireLocks(o, fsm.ExpireLocks{Lock: name})
@@ -43,7 +43,7 @@ func prepareAcquire(_ context.Context, w *World, l *line, _ string) (*step, erro
 func prepareUnlock(_ context.Context, w *World, l *line, _ string) (*step, error) {
 	o, err := w.origin()
 	worker, unknown := w.names.id(l.word("worker"))
-	key := fsm.PermitKey{Lock: l.word("lock"), Token: l.token()}
+	key := fsm.PermitKey{Lock: l.word("lock"), Token: w.even.permit(l.token())}
 	if key.Token == 0 {
 		key.Token = w.newestPermit(worker, key.Lock)
 	}

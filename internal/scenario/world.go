@@ -30,7 +30,8 @@ type World struct {
 	names  *names
 	laws   *laws
 	head   store.Cursor
-	log    []events.Recorded  // positions as ordinals
+	log    []events.Recorded // positions as ordinals
+	even   *even
 	shown  int                // up to where the story has shown it
 	rows   map[hold]store.Row // of claims, as their workers got them
 	topics map[string]bool    // known to the people, who then stop naming their settings
@@ -63,7 +64,7 @@ type Result struct {
 // New begins a story on a new store of the engine, whose files, if it has any, lie in dir.
 func New(ctx context.Context, e Engine, dir string) (*World, error) {
 	w := &World{
-		source: mint.New(rand.NewChaCha8([32]byte{})), names: newNames(), laws: newLaws(),
+		source: mint.New(rand.NewChaCha8([32]byte{})), names: newNames(), laws: newLaws(), even: newEven(),
 		rows: map[hold]store.Row{}, topics: map[string]bool{},
 	}
 	engine, err := e.Open(ctx, dir, w.time)
@@ -113,7 +114,7 @@ func (w *World) Do(ctx context.Context, text, input string) (Result, error) {
 	}
 	if look, ok := looks[l.verb]; ok {
 		shown, err := look(ctx, w, l, input)
-		return Result{Text: shown}, errors.Join(err, l.end())
+		return Result{Text: w.even.text(shown)}, errors.Join(err, l.end())
 	}
 	fault, err := takeFault(l)
 	if err != nil {
@@ -121,6 +122,7 @@ func (w *World) Do(ctx context.Context, text, input string) (Result, error) {
 	}
 	quiet := l.flag("quiet")
 	result, err := w.act(ctx, l, action{input, fault})
+	result.Text = w.even.text(result.Text)
 	if quiet {
 		result.Text = fmt.Sprintf("%d events\n", len(result.Events))
 	}
@@ -332,7 +334,9 @@ func (w *World) follow(ctx context.Context) ([]events.Recorded, error) {
 			return nil, fmt.Errorf("read: %w", err)
 		}
 		w.head, w.laws.at = w.engine.After(r), r.Position
+		position := r.Position
 		r.Position = int64(len(w.log) + 1)
+		w.even.meet(r, position)
 		w.names.meet(r)
 		w.log = append(w.log, r)
 		fresh = append(fresh, r)

@@ -34,6 +34,7 @@ type attempt struct {
 	moved      moved
 	offered    stretch // what the call that is being decided may prune
 	untold     []untold
+	beheaded   []beheaded
 	unprunable error // why the call may prune nothing
 	repeated   map[store.CommitID]store.Receipt
 	unheldSet  map[events.Entity]bool // that a view may have without their being held: they must not have moved
@@ -208,7 +209,7 @@ func (a *attempt) trusts(entity events.Entity) bool {
 	if entity.Kind != events.KindMessage && entity.Kind != events.KindSweep || a.plan.doubting {
 		return false
 	}
-	return a.s.ranges.trusts(a.span, entity.ID) && !a.pruned.hides(entity.ID)
+	return a.s.ranges.trusts(a.span, entity.ID) && !a.pruned.hides(entity.ID, a.now)
 }
 
 // holds reports whether a change of the entity may be kept: it was looked up, and nobody else can change it. Whoever changes what others hold too

@@ -16,7 +16,7 @@ const (
 	// The place of a message, by its id and its stream: of one that is kept, one whose first event is there, one whose first event has gone.
 	placeOf = "coalesce((SELECT place FROM @messages WHERE id = $1), (SELECT position FROM @events WHERE stream = $2 AND version = 1)," +
 		" (SELECT place FROM @places WHERE message = $1))"
-	contentsQuery = "SELECT p.salt, p.bytes, r.salt, r.bytes FROM (SELECT 1) one LEFT JOIN @payloads p ON p.place = " + placeOf +
+	contentsQuery = "SELECT p.salt, p.bytes, r.salt, r.bytes, (SELECT topic FROM @places WHERE message = $1) FROM (SELECT 1) one LEFT JOIN @payloads p ON p.place = " + placeOf +
 		" LEFT JOIN LATERAL (SELECT r.salt, r.bytes FROM @events e JOIN @results r ON r.position = e.position" +
 		" WHERE e.stream = $2 AND e.version IS NOT NULL ORDER BY e.version DESC LIMIT 1) r ON true"
 )
@@ -27,7 +27,7 @@ func (s *Store) Contents(ctx context.Context, message events.ID) (store.Contents
 	var spoilt error
 	err := s.ask(ctx, func(p *pipeline) {
 		contents, spoilt = store.Contents{}, nil
-		r := newRecord(contentColumns + ", " + contentColumns)
+		r := newRecord(contentColumns + ", " + contentColumns + ", topic")
 		p.query(r, func() error {
 			for i, into := range []**store.Payload{&contents.Payload, &contents.Result} {
 				r.err = nil
@@ -36,6 +36,9 @@ func (s *Store) Contents(ctx context.Context, message events.ID) (store.Contents
 				} else if spoilt == nil {
 					spoilt = damaged(events.MessageEntity(message), []string{"its payload", "its result"}[i], r.err)
 				}
+			}
+			if !r.null(4) {
+				contents.Topic = r.text(4)
 			}
 			return nil
 		}, contentsQuery, message, stream(events.MessageEntity(message)))

@@ -2,9 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"io/fs"
 	"sync"
 	"testing"
 	"time"
@@ -18,20 +15,12 @@ import (
 // template is a database in which the schema has been made, and no store was opened.
 func template(t *testing.T) pgtest.Template {
 	t.Helper()
-	h := sha256.New()
-	steps, err := fs.Glob(postgres.Migrations, "migrations/*.sql")
+	hash, err := pgtest.HashOf(postgres.Migrations, "migrations")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range steps {
-		text, err := fs.ReadFile(postgres.Migrations, step)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Write(text)
-	}
 	return pgtest.Template{
-		Hash:    hex.EncodeToString(h.Sum(nil)),
+		Hash:    hash,
 		Migrate: func(ctx context.Context, dsn string) error { return postgres.Migrate(ctx, dsn, postgres.Options{}) },
 	}
 }

@@ -94,10 +94,7 @@ func (l *look) edges(r *record) error {
 		l.sealed = r.whole(0, 0, math.MaxInt64>>blockBits)
 	}
 	if !r.null(1) {
-		l.pruned = pruned{through: r.whole(1, 1, math.MaxInt64), at: r.time(2)}
-		if sum := r.checksum(3); r.err == nil && sum != l.pruned.checksum() {
-			r.err = fmt.Errorf("checksum %08x, stored as %08x", l.pruned.checksum(), sum)
-		}
+		l.pruned = r.pruned(1)
 	}
 	return damaged(events.LogEntity(), "up to where it is sealed and pruned", r.err)
 }

@@ -58,11 +58,6 @@ func (u *idUpkeep) state() logState {
 	return u.known
 }
 
-// hides reports whether an id may be that of an entity whose first event has gone, and stands in the way of another first one no more.
-func (p pruned) hides(id events.ID) bool {
-	return p.through > 0 && (id.Version() != 7 || !store.MintedAt(id).After(p.at))
-}
-
 // readState takes in up to when ids were dropped, and up to where the log was pruned.
 func (a *attempt) readState(r *record) error {
 	text := ""
@@ -75,10 +70,7 @@ func (a *attempt) readState(r *record) error {
 		a.dropped = at
 	}
 	if !r.null(1) {
-		a.pruned = pruned{through: r.whole(1, 1, math.MaxInt64), at: r.time(2)}
-		if sum := r.checksum(3); r.err == nil && sum != a.pruned.checksum() {
-			r.err = fmt.Errorf("checksum %08x, stored as %08x", a.pruned.checksum(), sum)
-		}
+		a.pruned = r.pruned(1)
 	}
 	if r.err != nil {
 		return damaged(events.LogEntity(), "up to where it was pruned", r.err)

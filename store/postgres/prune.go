@@ -24,7 +24,7 @@ type stretch struct {
 	through int64 // that of its last; 0 where it has none
 	events  int
 	at      time.Time
-	newest  time.Time // of its commits: clocks step back
+	newest  time.Time // of its commits, none of them later than the view that offers it: clocks step back
 }
 
 // untold is an entity that has an event in a stretch, and did not tell its state behind it.
@@ -38,6 +38,8 @@ const (
 	// The message whose stream a column is.
 	asMessage = "encode(%s, 'hex')::uuid"
 	inStretch = "e.position > $1 AND e.position <= $2"
+	// The messages that have an event in it, with the position of the first.
+	messagesIn = "(SELECT e.stream, min(e.position) AS first FROM @events e WHERE " + inStretch + " AND length(e.stream) = 16 GROUP BY e.stream)"
 	// Whatever else has an event in it.
 	othersQuery = "SELECT g.stream, g.first FROM (SELECT e.stream, min(e.position) AS first FROM @events e WHERE " + inStretch +
 		" AND length(e.stream) <> 16 GROUP BY e.stream) g" +
@@ -47,9 +49,15 @@ const (
 var (
 	untoldColumns = of("m", messageColumns) + ", g.first"
 	// Kept messages that have an event in a stretch and did not tell their state behind it, in the order of the log.
-	untoldQuery = "SELECT " + untoldColumns + " FROM (SELECT e.stream, min(e.position) AS first FROM @events e WHERE " + inStretch +
-		" AND length(e.stream) = 16 GROUP BY e.stream) g JOIN @messages m ON m.id = " + fmt.Sprintf(asMessage, "g.stream") +
+	untoldQuery = "SELECT " + untoldColumns + " FROM " + messagesIn + " g JOIN @messages m ON m.id = " + messageOfGroup +
 		" WHERE NOT EXISTS (SELECT 1 FROM @snapshots s WHERE s.stream = g.stream AND s.position > $2) ORDER BY g.first LIMIT $3"
+
+	messageOfGroup = fmt.Sprintf(asMessage, "g.stream")
+	// Those that have a row keep it until the commit: so who ends one of them then does so behind what tells of the prune. Nobody is waited for.
+	keepRowsQuery = "SELECT m.id FROM " + messagesIn + " g JOIN @messages m ON m.id = " + messageOfGroup + " ORDER BY m.id FOR KEY SHARE OF m NOWAIT"
+	// The first event of one that has no row and was moved behind a position for the last time.
+	endsBehindQuery = "SELECT min(g.first) FROM " + messagesIn + " g WHERE NOT EXISTS (SELECT 1 FROM @messages m WHERE m.id = " + messageOfGroup + ")" +
+		" AND " + newestMoveOf("g") + " > $3"
 )
 
 // readPrunable finds how much of the beginning of the log may go, where the call asks, up to a number that is final.
@@ -63,6 +71,25 @@ func (a *attempt) readPrunable(ctx context.Context, call *store.Call, final int6
 			return nil
 		}
 	}
+	s, err := a.prunable(ctx, p, upto, final)
+	if err == nil && s.through > 0 && p.Upto != "" {
+		var open int64
+		if open, err = a.endsBehind(ctx, s, upto); open > 0 {
+			s, err = a.prunable(ctx, p, open-1, final)
+		}
+	}
+	if err != nil || s.through == 0 {
+		return err
+	}
+	a.offered = s
+	if err := a.readUntold(ctx, s, p.Rows); err != nil || len(a.untold) >= p.Rows {
+		return err // it does not go yet
+	}
+	return a.readBeheaded(ctx, s)
+}
+
+// prunable is the stretch that may go by age and number: whole commits from the oldest on, up to a position, of transactions up to a number.
+func (a *attempt) prunable(ctx context.Context, p *store.Prunable, upto, final int64) (stretch, error) {
 	s := stretch{from: a.pruned.through}
 	full := false
 	q := a.s.pipeline()
@@ -74,32 +101,52 @@ func (a *attempt) readPrunable(ctx context.Context, call *store.Call, final int6
 			full = true
 		}
 		for i := range d.commits {
-			full = full || !s.take(&d.commits[i], p, upto)
+			full = full || d.commits[i].next()-1 > upto || !s.take(&d.commits[i], p, a.now)
 		}
 		return nil
 	}, agesQuery, numberOf(s.from), final, p.Events+2)
-	if err := q.run(ctx, a.conn.Conn()); err != nil || s.through == 0 {
-		return err
-	}
-	a.offered = s
-	return a.readUntold(ctx, s, p.Rows)
+	return s, q.run(ctx, a.conn.Conn())
+}
+
+// endsBehind is the position of the first event in a stretch that is of a message that has no row and was moved behind a position for the last
+// time; 0 where there is none.
+func (a *attempt) endsBehind(ctx context.Context, s stretch, upto int64) (position int64, err error) {
+	p := a.s.pipeline()
+	p.exec(bitmapOn)
+	p.exec(keepRowsQuery, s.from, s.through)
+	r := newRecord("position")
+	p.query(r, func() error {
+		if !r.null(0) {
+			position = r.whole(0, 1, math.MaxInt64)
+		}
+		return r.err
+	}, endsBehindQuery, s.from, s.through, upto)
+	p.exec(bitmapOff)
+	return position, p.run(ctx, a.conn.Conn())
 }
 
 // take lengthens a stretch by a commit. It is false where the commit may not go, or has gone already it is true and nothing else.
-func (s *stretch) take(c *placed, p *store.Prunable, upto int64) bool {
+func (s *stretch) take(c *placed, p *store.Prunable, now time.Time) bool {
 	last := c.next() - 1
 	if last <= s.from {
 		return true
 	}
-	if !c.At.Before(p.Before) || last > upto || s.through > 0 && s.events+c.Count > p.Events {
+	if !p.Old(c.At, now) || s.through > 0 && s.events+c.Count > p.Events {
 		return false
 	}
 	s.through, s.at = last, c.At
 	s.events += c.Count
-	if c.At.After(s.newest) {
-		s.newest = c.At
+	if s.newest = latest(s.newest, c.At); s.newest.After(now) {
+		s.newest = now
 	}
 	return true
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // readUntold finds the first rows that must tell their state, in the order of the log. Those that are no messages must be held: where one is not, all

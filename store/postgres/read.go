@@ -95,6 +95,30 @@ func (r *reader) next(ctx context.Context) (list []events.Recorded, err error) {
 	return list, err
 }
 
+// ask asks for what follows, and behind that how much was let go: where that is beyond what was passed, some of what follows may not have been
+// there any more, which is a PrunedError.
+func (r *reader) ask(ctx context.Context, fill func(*pipeline)) error {
+	var gone pruned
+	err := r.store.ask(ctx, func(p *pipeline) {
+		gone = pruned{}
+		fill(p)
+		edge := newRecord(prunedColumns)
+		p.query(edge, func() error {
+			gone = edge.pruned(0)
+			return damaged(events.LogEntity(), "up to where it is pruned", edge.err)
+		}, prunedQuery)
+	})
+	if err == nil && r.at < gone.through {
+		err = r.overtaken(gone)
+	}
+	return err
+}
+
+// overtaken is the error of a reader that what was let go has passed.
+func (r *reader) overtaken(gone pruned) error {
+	return &store.PrunedError{Asked: store.CursorAt(r.store.id, r.at), First: store.CursorAt(r.store.id, gone.through)}
+}
+
 // explained tells what was let go while it was read from what is damaged.
 func (r *reader) explained(ctx context.Context, err error) error {
 	var corrupt *events.Corrupt
@@ -103,7 +127,7 @@ func (r *reader) explained(ctx context.Context, err error) error {
 		return err
 	}
 	if now, failed := r.store.look(ctx); failed == nil && r.at < now.through {
-		return &store.PrunedError{Asked: store.CursorAt(r.store.id, r.at), First: store.CursorAt(r.store.id, now.through)}
+		return r.overtaken(now.pruned)
 	}
 	if damaged {
 		return &events.Corrupt{Position: r.at + 1, Detail: "somewhere behind this position: " + err.Error()}
@@ -139,7 +163,7 @@ func (r *reader) logPage(ctx context.Context, through int64) ([]events.Recorded,
 		count += run[i].events
 	}
 	if len(run) > 0 && run[0].wrong == nil {
-		from = min(from, firstOf(run[0].number)-1) // where the cursor stands within it
+		from = min(from, run[0].behind(r.at)) // where the cursor stands within it
 	}
 	end := through
 	if more {
@@ -156,6 +180,14 @@ func (r *reader) logPage(ctx context.Context, through int64) ([]events.Recorded,
 	return list, err
 }
 
+// behind takes from a transaction the commits that a cursor has passed, which may have gone, and gives the position before the first that is left.
+func (d *decision) behind(position int64) int64 {
+	for len(d.commits) > 1 && d.commits[0].next() <= position+1 {
+		d.commits = d.commits[1:]
+	}
+	return d.commits[0].first - 1
+}
+
 // passed is how many of the events stand at or before a position.
 func passed(list []events.Recorded, at int64) int {
 	n, _ := slices.BinarySearchFunc(list, at+1, func(r events.Recorded, position int64) int { return cmp.Compare(r.Position, position) })
@@ -166,7 +198,7 @@ func passed(list []events.Recorded, at int64) int {
 func (r *reader) decisions(ctx context.Context, upto int64, limit int) (run []decision, more bool, err error) {
 	var list []decision
 	begin := numberOf(r.at + 1)
-	err = r.store.ask(ctx, func(p *pipeline) {
+	err = r.ask(ctx, func(p *pipeline) {
 		list = nil
 		rec := newRecord(decisionColumns)
 		p.query(rec, func() error {

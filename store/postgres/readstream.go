@@ -27,7 +27,7 @@ func (r *reader) streamPage(ctx context.Context, through int64) ([]events.Record
 	limit := min(r.most(), pageStream)
 	var moves, notes []lone
 	name := stream(r.filter.Entity)
-	err := r.store.ask(ctx, func(p *pipeline) {
+	err := r.ask(ctx, func(p *pipeline) {
 		moves, notes = nil, nil
 		p.lone(&moves, movesQuery, name, r.version, r.at, through, limit)
 		p.lone(&notes, notesQuery, name, r.at, through, limit)

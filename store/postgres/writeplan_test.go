@@ -37,6 +37,17 @@ func writePlans() map[string]planned {
 		"permits that go":  {text: deletePermits, must: []string{"using permits_pkey"}},
 		"keys that go":     {text: deleteKeys, must: []string{"using keys_pkey"}},
 		"payloads":         {text: payloadsQuery, must: append(byID, "using payloads_pkey")},
+		"first events that go": {text: beheadedQuery, must: []string{
+			"Bitmap Index Scan on events_1_position_idx", "Index Scan Backward using events_1_stream_version_idx", "using messages_pkey"}, place: true, args: "1, 90000"},
+		"messages that ended behind": {text: endsBehindQuery, must: []string{
+			"Bitmap Index Scan on events_1_position_idx", "Index Scan Backward using events_1_stream_version_idx", "using messages_pkey"},
+			sorts: true, place: true, args: "1, 90000, 90000"},
+		"messages that stay": {text: keepRowsQuery, must: []string{"Bitmap Index Scan on events_1_position_idx", "using messages_pkey on messages m"},
+			sorts: true, place: true, args: "1, 90000"},
+		"payloads that go": {text: pruneStatements[0], must: []string{"Bitmap Index Scan on events_1_position_idx", "using payloads_pkey"},
+			sorts: true, place: true, args: "1, 90000"},
+		"places that go": {text: pruneStatements[2], must: []string{"Bitmap Index Scan on events_1_position_idx", "using places_pkey"},
+			sorts: true, place: true, args: "1, 90000"},
 		"ids that are old": {text: oldestQuery, must: []string{"using used_ids_pkey"}},
 		"commits of ids":   {text: decisionsOf, must: []string{"using decisions_1_number_idx"}},
 		"events of commits": {text: eventsOf, must: []string{"Bitmap Index Scan on events_1_position_idx"}, sorts: true, place: true,

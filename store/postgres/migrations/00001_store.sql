@@ -159,7 +159,8 @@ CREATE TABLE results (
   bytes    bytea  NOT NULL
 );
 
--- Up to where the beginning of the log was let go, and when the newest of its commits was decided. No row while all is kept.
+-- Up to where the beginning of the log was let go, and when the newest of its commits was decided, or went where that was earlier. No row while all
+-- is kept.
 CREATE TABLE pruned (
   id       smallint PRIMARY KEY CHECK (id = 1),
   through  bigint   NOT NULL,
@@ -175,10 +176,12 @@ CREATE TABLE snapshots (
 
 CREATE INDEX snapshots_position ON snapshots (position);
 
--- The place of each message whose first event has gone while it had others that were kept.
+-- The place of each message whose first event has gone while it had others that were kept: where its payload lies. topic is its topic, which that
+-- event told; empty where it could not be read.
 CREATE TABLE places (
+  place   bigint NOT NULL,
   message uuid   PRIMARY KEY,
-  place   bigint NOT NULL
+  topic   text COLLATE "C" NOT NULL
 );
 
 -- What durable projections had come to.
