@@ -94,6 +94,7 @@ type Client struct {
 	topics topicCache
 	tail   *tail
 	waits  *waits
+	staged *staging
 }
 
 // NewClient makes a client of a store. The store stays the caller's to close, after everything that uses the client has ended.
@@ -105,7 +106,7 @@ func NewClient(s store.Store, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{store: store.Batch(s), opts: o, source: mint.New(o.Rand), tail: newTail(), waits: newWaits()}, nil
+	return &Client{store: store.Batch(s), opts: o, source: mint.New(o.Rand), tail: newTail(), waits: newWaits(), staged: newStaging()}, nil
 }
 
 // within bounds one call to the store.
@@ -132,7 +133,7 @@ func (c *Client) decide(ctx context.Context, prepare func(calls.Origin) store.Ca
 	defer cancel()
 	trace := c.injected(ctx)
 	for {
-		id, err := c.mint(ctx)
+		id, err := c.mintCommit(ctx) // a commit costs no question beside it
 		if err != nil {
 			return store.Receipt{}, err
 		}

@@ -28,7 +28,7 @@ func (c *Client) EnqueueMany(ctx context.Context, drafts ...Draft) ([]Enqueued, 
 	if len(drafts) > MaxDrafts {
 		return nil, fmt.Errorf("enqueue: %d drafts, at most %d in one commit: %w: split them", len(drafts), MaxDrafts, ErrTooLarge)
 	}
-	command, payloads, err := c.prepare(ctx, drafts)
+	command, payloads, err := c.prepare(ctx, drafts, c.mint)
 	if err != nil {
 		return nil, fmt.Errorf("enqueue: %w", err)
 	}
@@ -52,7 +52,7 @@ func (c *Client) EnqueueMany(ctx context.Context, drafts ...Draft) ([]Enqueued, 
 }
 
 // prepare resolves everything that is random, inherited or encoded, so that the rules see plain values.
-func (c *Client) prepare(ctx context.Context, drafts []Draft) (fsm.Enqueue, []store.Payload, error) {
+func (c *Client) prepare(ctx context.Context, drafts []Draft, mint minter) (fsm.Enqueue, []store.Payload, error) {
 	command := fsm.Enqueue{Drafts: make([]fsm.Draft, len(drafts)), Topics: map[string]fsm.TopicStart{}}
 	payloads := make([]store.Payload, len(drafts))
 	trace := c.injected(ctx)
@@ -77,7 +77,7 @@ func (c *Client) prepare(ctx context.Context, drafts []Draft) (fsm.Enqueue, []st
 		if err != nil {
 			return command, nil, err
 		}
-		id, err := c.draftID(ctx, d)
+		id, err := d.id(ctx, mint)
 		if err != nil {
 			return command, nil, err
 		}
@@ -102,9 +102,13 @@ func (c *Client) seal(v coded, p *store.Payload) (events.Facts, error) {
 	return events.Facts{Size: len(v.bytes), Codec: v.codec, Commitment: events.Commitment(p.Salt, v.bytes)}, nil
 }
 
-func (c *Client) draftID(ctx context.Context, d Draft) (ID, error) {
+// minter makes ids.
+type minter func(context.Context) (ID, error)
+
+// id is the draft's, which mint makes where the caller gave none.
+func (d Draft) id(ctx context.Context, mint minter) (ID, error) {
 	if d.opts.ID == (ID{}) {
-		return c.mint(ctx)
+		return mint(ctx)
 	}
 	if d.opts.ID.Version() != 7 {
 		return ID{}, fmt.Errorf("message id %s: want a UUID of version 7: %w", d.opts.ID, ErrInvalid)

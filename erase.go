@@ -21,6 +21,9 @@ const erasePage = 100
 //
 // What a handler got, what other systems were given and what backups hold is not Foundling's to erase.
 func (c *Client) Erase(ctx context.Context, reason string, ids ...ID) error {
+	if err := c.unstageThese(ctx, ids...); err != nil {
+		return fmt.Errorf("erase: %w", err)
+	}
 	var all []*fsm.Refusal
 	for page := range slices.Chunk(ids, erasePage) {
 		command := fsm.Erase{IDs: page, By: c.opts.Actor, Detail: errorText(reason)}

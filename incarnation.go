@@ -104,6 +104,7 @@ func (inc *incarnation) live(ctx context.Context) error {
 	tasks.Go(func() { inc.beatLoop(life) })
 	tasks.Go(func() { inc.totalsLoop(life) })
 	tasks.Go(func() { inc.fenceLoop(life) })
+	tasks.Go(func() { inc.client.stagedLoop(claiming) })
 	tasks.Go(func() {
 		if over = inc.heartLoop(life); over != nil {
 			stopClaiming()

@@ -24,6 +24,10 @@ const (
 	Completed    = events.Completed
 	Cancelled    = events.Cancelled
 	Discarded    = events.Discarded // its lock was taken at its turn, and it does not wait; see SkipIfLocked
+
+	// Staged is where a message stands before all of them, for a moment, that was enqueued in a transaction of the caller's own: it has committed, and
+	// the message is not in the log yet. Get tells of it; List does not.
+	Staged = events.Staged
 )
 
 // States lists the states of messages in the order of a life.
@@ -209,6 +213,9 @@ func (c *chronicle) tell(r events.Recorded) {
 		c.because(e.Reason, e.Detail)
 	case *events.MessageDiscarded:
 		c.because(e.Reason, "")
+		if e.Key != "" {
+			c.info.Detail = fmt.Sprintf("message %s has key %q", e.Holder, e.Key)
+		}
 	case *events.MessageCompleted:
 		c.because("", "")
 		c.result = e.Result

@@ -17,8 +17,9 @@ import (
 const countPage = 500
 
 // Cancel ends messages that are no longer wanted, also one that is being handled: its handler's context ends and its result is refused. Its lock
-// stays taken until that handler has ended. A dead letter that is cancelled cannot be redriven any more, and can be erased. The reason goes into the
-// log. Messages that have ended for good are refused, joined into the error; the others are done.
+// stays taken until that handler has ended. A dead letter that is cancelled cannot be redriven any more, and can be erased. One that is
+// staged is moved into the log first. The reason goes into the log. Messages that have ended for good are refused, joined into the error; the others
+// are done.
 func (c *Client) Cancel(ctx context.Context, reason string, ids ...ID) error {
 	return c.operate(ctx, fsm.Operate{IDs: ids, Command: fsm.CancelMessage{By: c.opts.Actor, Detail: errorText(reason)}})
 }
@@ -67,6 +68,9 @@ func (c *Client) operate(ctx context.Context, command fsm.Operate) error {
 	}
 	if command.After == 0 {
 		command.After = fsm.DefaultReclaimAfter
+	}
+	if err := c.unstageThese(ctx, command.IDs...); err != nil {
+		return fmt.Errorf("%s: %w", command.Name(), err)
 	}
 	entities := make([]events.Entity, len(command.IDs))
 	for i, id := range command.IDs {

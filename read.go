@@ -10,7 +10,7 @@ import (
 	"github.com/foundling-go/foundling/store"
 )
 
-// Get reads a message, open or ended, with its payload and its result. One that the store does not know is an ErrNotFound, which is an
+// Get reads a message, staged, open or ended, with its payload and its result. One that the store does not know is an ErrNotFound, which is an
 // ErrPruned as well where the id is so old that retention has let go of messages of its time. It blocks for two reads of the store, of which the
 // first is as long as the message's history.
 func (c *Client) Get(ctx context.Context, id ID) (MessageInfo, error) {
@@ -23,6 +23,13 @@ func (c *Client) Get(ctx context.Context, id ID) (MessageInfo, error) {
 
 func (c *Client) get(ctx context.Context, id ID) (MessageInfo, error) {
 	told, err := c.chronicle(ctx, id)
+	if stager, ok := store.As[store.Stager](c.store); ok && errors.Is(err, ErrNotFound) {
+		info, wrong := c.stagedInfo(ctx, stager, id)
+		if info.State == Staged || wrong != nil {
+			return info, wrong
+		}
+		told, err = c.chronicle(ctx, id) // it may have been moved between the two looks
+	}
 	if err != nil {
 		return MessageInfo{}, err
 	}

@@ -11,8 +11,9 @@ import (
 )
 
 // Wait blocks until a message has ended for good or is a dead letter, which MessageInfo.State tells apart, and gives it with its result. A
-// message that has done so already is given at once; one that the store does not know is an ErrNotFound. A store out of reach is waited for, and
-// logged; only ctx ends that. However many wait, one of them follows the log for all of the client.
+// message that has done so already is given at once; one that the store does not know is an ErrNotFound, as is one whose transaction has not committed
+// yet. One that is staged Wait moves into the log. A store out of reach is waited for, and logged; only ctx ends that. However many wait, one of them
+// follows the log for all of the client.
 func (c *Client) Wait(ctx context.Context, id ID) (MessageInfo, error) {
 	info, err := c.wait(ctx, id)
 	if err != nil {
@@ -36,6 +37,13 @@ func (c *Client) wait(ctx context.Context, id ID) (MessageInfo, error) {
 		})
 		if err != nil || rests(info.State) {
 			return info, err
+		}
+		if info.State == Staged { // whoever waits for it moves it on: there may be no worker that does
+			err := c.patiently(ctx, "move a staged message", func() error { return c.unstageThese(ctx, id) })
+			if err != nil {
+				return MessageInfo{}, err
+			}
+			continue
 		}
 		if err := c.waits.until(ctx, c, woken); err != nil {
 			return MessageInfo{}, err

@@ -142,10 +142,13 @@ func (e *MessageUnblocked) VisitFields(f *Fields) {
 	f.Flag("repair", &e.Repair)
 }
 
-// MessageDiscarded : its lock was taken at its turn, and it does not wait.
+// MessageDiscarded : its lock was taken at its turn, and it does not wait. Or it was staged in a transaction of a user's own, and when it came into
+// the log its key was taken, or its id so old that nobody can say whether it was there before.
 type MessageDiscarded struct {
-	Reason Reason // lock_taken
+	Reason Reason // lock_taken, key_taken or pruned
 	Lock   string
+	Key    string // that it was to have
+	Holder ID     // the message that has the key
 }
 
 // Type is message.discarded.
@@ -155,6 +158,8 @@ func (*MessageDiscarded) Type() Type { return TypeMessageDiscarded }
 func (e *MessageDiscarded) VisitFields(f *Fields) {
 	f.Reason("reason", &e.Reason)
 	f.Text("lock", &e.Lock)
+	f.Text("key", &e.Key)
+	f.ID("holder", &e.Holder)
 }
 
 // MessageCounted : the claim was open when its topic got a limit; from here on it counts towards it.
@@ -283,7 +288,7 @@ func (e *MessageRedriven) VisitFields(f *Fields) {
 // MessageRefused : a command came too late or from the wrong claim. It moves nothing and has no version.
 type MessageRefused struct {
 	Command    string
-	Reason     Reason // stale_token or wrong_state
+	Reason     Reason // stale_token or wrong_state; known, mismatch or pruned of what was staged under its id
 	Sender     ID     // the incarnation that sent it
 	Sent       Token
 	Found      Token // the open claim's; 0 where none is open

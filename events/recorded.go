@@ -79,6 +79,9 @@ type Corrupt struct {
 	Version  int
 	Position int64
 	Detail   string
+	// Begins is the position of the first event that cannot be read for it, such as that of its commit; 0 is not known. Positions may have gaps, so
+	// that whoever passes over what is damaged cannot count on to it.
+	Begins int64
 }
 
 // Error names entity, version and position.

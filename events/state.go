@@ -18,6 +18,7 @@ const (
 	DeadLettered State = 7
 	Cancelled    State = 10
 	Discarded    State = 11
+	Staged       State = 12 // in a table beside the log, until it enters the log
 
 	Live    State = 20
 	Lost    State = 21
@@ -41,8 +42,8 @@ var stateWords = map[State]string{
 	Absent: "none",
 	Queued: "queued", Blocked: "blocked", Running: "running", Orphaned: "orphaned",
 	Completed: "completed", DeadLettered: "dead_lettered", Cancelled: "cancelled",
-	Discarded: "discarded",
-	Live:      "live", Lost: "lost", Stopped: "stopped", Purged: "purged",
+	Discarded: "discarded", Staged: "staged",
+	Live: "live", Lost: "lost", Stopped: "stopped", Purged: "purged",
 	Active: "active", Paused: "paused",
 	Free: "free", Held: "held",
 	Led: "led", Vacant: "vacant",
@@ -129,6 +130,7 @@ const (
 	ReasonNotFound   Reason = "not_found"   // the store does not know the entity
 	ReasonKeyTaken   Reason = "key_taken"   // another message of the topic has the key meanwhile
 	ReasonMismatch   Reason = "mismatch"    // the id is known, but with another topic or payload
+	ReasonKnown      Reason = "known"       // the id is known, with the same topic and payload: it was enqueued before
 	ReasonAlive      Reason = "alive"       // the worker that holds it lives
 	ReasonLockTaken  Reason = "lock_taken"  // no permit of the lock is free
 	ReasonNotHeld    Reason = "not_held"    // the permit is not out any more, or is another holder's
@@ -184,7 +186,7 @@ func ParseLockPolicy(word string) (LockPolicy, error) {
 var reasons = []Reason{
 	ReasonRetry, ReasonReleased, ReasonSnoozed, ReasonUnclaimed, ReasonTakenBack, ReasonOrphan,
 	ReasonExhausted, ReasonHandler, ReasonOperator, ReasonOrphanLimit,
-	ReasonStaleToken, ReasonWrongState, ReasonNotFound, ReasonKeyTaken, ReasonMismatch, ReasonAlive, ReasonLockTaken, ReasonNotHeld,
+	ReasonStaleToken, ReasonWrongState, ReasonNotFound, ReasonKeyTaken, ReasonMismatch, ReasonKnown, ReasonAlive, ReasonLockTaken, ReasonNotHeld,
 	ReasonPruned,
 	ReasonProcessGone, ReasonSilent, ReasonNoHeartbeat,
 	ReasonLivenessUnreadable, ReasonLivenessEmpty, ReasonCallerMissing, ReasonLivenessUnproven, ReasonClockStepped, ReasonClaimGrace,

@@ -136,6 +136,7 @@ func messageCases() []messageCase {
 		{"block one that does not wait", fsm.BlockMessage{}, func(m *fsm.Message) { m.OnLocked, m.Attempts = events.SkipIfLocked, 0 }},
 		{"block one that does not wait and was claimed before", fsm.BlockMessage{}, func(m *fsm.Message) { m.OnLocked, m.Attempts = events.SkipIfLocked, 1 }},
 		{"unblock", fsm.UnblockMessage{}, nil},
+		{"discard", fsm.DiscardMessage{Reason: events.ReasonKeyTaken, Key: "k", Holder: events.ID{9}}, nil},
 		{"take-back", fsm.TakeBackMessage{By: "ops"}, nil},
 		{"redrive", fsm.RedriveMessage{By: "ops"}, nil},
 		{"snapshot", fsm.Snapshot{}, nil},

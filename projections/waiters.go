@@ -66,7 +66,9 @@ func (l *Locks) applyMessage(r events.Recorded) {
 	case *events.MessageBlocked:
 		l.totals.Blocked++
 	case *events.MessageDiscarded:
-		l.totals.Discarded++
+		if e.Lock != "" { // else it never had its turn
+			l.totals.Discarded++
+		}
 	case *events.MessageUnblocked:
 		if e.Repair {
 			l.totals.Repaired++

@@ -22,7 +22,7 @@ func Batch(inner Store) Store {
 	return &batch{Store: inner}
 }
 
-// As finds an optional power of a store (Waiter, ProcessWatcher, Heart, Leaser, Pruner, Shelf) behind any decorators.
+// As finds an optional power of a store (Waiter, ProcessWatcher, Heart, Leaser, Pruner, Shelf, Stager) behind any decorators.
 func As[T any](s Store) (T, bool) {
 	for {
 		if power, ok := s.(T); ok {

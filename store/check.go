@@ -31,7 +31,7 @@ func MintedAt(id events.ID) time.Time {
 }
 
 // Run runs the call's Fn for an engine. A Fn that panics refuses its call: it knows nothing of the other calls that share its commit, and
-// must not take the process of whoever carries them with it. So does one that prunes what the view did not offer.
+// must not take the process of whoever carries them with it. So does one that prunes, or takes from what is staged, what the view did not offer.
 func (c Call) Run(view View) (changes Changes, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -41,7 +41,7 @@ func (c Call) Run(view View) (changes Changes, err error) {
 	if changes, err = c.Fn(view); err != nil {
 		return Changes{}, err
 	}
-	if err := view.Pruning.allows(c.Need.Prune, changes); err != nil {
+	if err := errors.Join(view.Pruning.allows(c.Need.Prune, changes), view.allowsUnstaging(changes)); err != nil {
 		return Changes{}, err
 	}
 	return changes, nil

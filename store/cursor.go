@@ -18,13 +18,36 @@ func CursorAt(storeID events.ID, position int64) Cursor {
 	return Cursor(fmt.Sprintf("%s@%d", storeID, position))
 }
 
+// epochDigits is the length of an epoch's name in a cursor.
+const epochDigits = 16
+
+// CursorIn is CursorAt for a log whose end may be lost, with a server that took over and goes on from before it: the same positions then mean other
+// events. epoch is the name of what the position belongs to, 16 lower case hexadecimal digits; it is empty in the first epoch of a store.
+func CursorIn(storeID events.ID, epoch string, position int64) Cursor {
+	c := CursorAt(storeID, position)
+	if epoch == "" {
+		return c
+	}
+	return c + Cursor("/"+epoch)
+}
+
+// Epoch is the name of the epoch that a cursor was made in.
+func (c Cursor) Epoch() string {
+	_, epoch, _ := strings.Cut(string(c), "/")
+	return epoch
+}
+
 // Position is an engine's way to read a cursor. One of another store, or a text that never was a cursor, is an error.
 func (c Cursor) Position(storeID events.ID) (int64, error) {
 	if c == "" {
 		return 0, nil
 	}
-	owner, digits, ok := strings.Cut(string(c), "@")
+	text, epoch, later := strings.Cut(string(c), "/")
+	owner, digits, ok := strings.Cut(text, "@")
 	position, err := strconv.ParseInt(digits, 10, 64)
+	if later && (len(epoch) != epochDigits || strings.Trim(epoch, "0123456789abcdef") != "") {
+		ok = false
+	}
 	if !ok || err != nil || position < 0 {
 		return 0, fmt.Errorf("cursor %q: it has not the form of one: %w", string(c), ErrCursor)
 	}

@@ -62,6 +62,14 @@
 //   - [ProcessWatcher] proves that a process has ended; without it only silence tells.
 //   - [Pruner] lets go of the beginning of the log; without it the log grows for ever.
 //   - [Shelf] keeps checkpoints of projections; without it they are folded from the beginning at each start.
+//   - [Stager] lets a transaction of a user's own stage messages; without it they are enqueued beside it.
+//
+// # Staging
+//
+// Messages that a [Stager] has are rows beside the log, put there by transactions that the engine knows nothing of, until they commit. A call that
+// names their places in Need.Staged is given, in [View].Staged, those that are still there, and holds them; who else holds one is not waited for, and
+// it is not given. What Changes.Unstage names goes in the transaction that keeps the events of the call, all of it or nothing. So two that move the
+// same have the effect of one, and one that is killed has none.
 //
 // # Pruning
 //

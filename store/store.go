@@ -131,6 +131,7 @@ type Need struct {
 	Holders []LockPage  // per lock: up to N of its permits, those that expire first, then the oldest; of equal ones the lower token
 	Beats   []events.ID // the newest heartbeats of these incarnations, where the engine keeps any
 	Prune   Prunable    // of a Pruner alone; every other engine refuses the call
+	Staged  []int64     // places of what is staged, of a Stager alone; for every other engine nothing is there
 
 	// What comes with the others unasked. With each claimable message: its lock, and where the message is trying, who waits for that lock.
 	// With Claims: the permits of those claims, the locks of all these permits as Locks gives them, and the worker's heartbeat.
@@ -182,6 +183,7 @@ type View struct {
 	Permits   []Permit         // all that were asked for, in no order, each once
 	Beats     map[events.ID]Beat
 	Pruning   Pruning
+	Staged    map[int64]bool // places of what is still staged, and held; who else is about to move it is not waited for
 	// PrunedAt is the latest time at which a commit that was pruned was decided, or when it was pruned where that was earlier; zero while none was.
 	PrunedAt time.Time
 
@@ -259,11 +261,13 @@ type Changes struct {
 	Permits []PermitChange
 	Prune   int64     // every event at or before this position goes, as Pruning said, with the contents of the messages that ended there; 0 is none
 	Erase   []Erasure // the contents of these go, whatever else is kept of them
+	Unstage []int64   // places of View.Staged: what is staged there goes, since the events of the call tell of it
 }
 
 // Empty reports whether nothing is to be kept. Such a call leaves nothing behind, not even its commit id.
 func (c Changes) Empty() bool {
-	return len(c.Rows) == 0 && len(c.Counts) == 0 && len(c.Keys) == 0 && len(c.Permits) == 0 && c.Prune == 0 && len(c.Erase) == 0
+	return len(c.Rows) == 0 && len(c.Counts) == 0 && len(c.Keys) == 0 && len(c.Permits) == 0 && c.Prune == 0 && len(c.Erase) == 0 &&
+		len(c.Unstage) == 0
 }
 
 // Wakes reports whether something may be claimable after the changes that was not before: what a [Waiter] sends hints for.

@@ -23,7 +23,7 @@ func newCompletion(a *app) *cobra.Command {
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []cobra.Completion{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := script(cmd.Root(), a.raw.stdout, args[0]) // of ours alone, tabs and all
+			err := shellScript(cmd.Root(), a.raw.stdout, args[0]) // of ours alone, tabs and all
 			if errors.Is(err, syscall.EPIPE) {
 				return nil // nobody hears it any more
 			}
@@ -32,8 +32,8 @@ func newCompletion(a *app) *cobra.Command {
 	}
 }
 
-// script prints what a shell completes with.
-func script(root *cobra.Command, out io.Writer, shell string) error {
+// shellScript prints what a shell completes with.
+func shellScript(root *cobra.Command, out io.Writer, shell string) error {
 	switch shell {
 	case "bash":
 		return root.GenBashCompletionV2(out, true)

@@ -41,8 +41,12 @@ func newDemo(a *app) *cobra.Command {
 		Use:   "demo",
 		Short: "Show what becomes of work whose worker is killed, in half a minute",
 		Long: "Real processes work on a store in a temporary directory and are killed with SIGKILL; what is shown is what the other commands print.\n" +
-			"First as where nobody can prove that a process has ended, so that silence is the only evidence, then with proof.",
+			"First as where nobody can prove that a process has ended, so that silence is the only evidence, then with proof.\n" +
+			"Its stores are files of its own: it takes neither --store nor --batch, and leaves $FOUNDLING_STORE alone.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.store != "" || a.batch != "" {
+				return usage("demo has stores of its own: give neither --store nor --batch")
+			}
 			ctx, release := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer release()
 			return a.demo(ctx, keep)

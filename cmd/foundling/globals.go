@@ -12,7 +12,7 @@ import (
 // globalFlags are the flags that every command has.
 func globalFlags(a *app, root *cobra.Command) {
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.store, "store", "", "the store: `FILE` or sqlite:FILE (default $FOUNDLING_STORE)")
+	flags.StringVar(&a.store, "store", "", "the `STORE`: FILE, sqlite:FILE or postgres://user@host:port/database (default $FOUNDLING_STORE)")
 	flags.StringVar(&a.batch, "batch", "", "the store of the batch `NAME`, which foundling run made")
 	flags.Var(&a.colors, "color", "colour text: auto, always or never; auto does on a terminal, unless NO_COLOR is set")
 	flags.Var(&a.redact, "redact", "hide secrets: values under keys such as password or token, and under these `KEYS`; all hides payloads whole")

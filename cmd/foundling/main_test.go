@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/foundling-go/foundling/internal/child"
+	"github.com/foundling-go/foundling/internal/scenario"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -35,14 +36,43 @@ func mainWithoutProof() {
 	os.Exit(execute(context.Background(), a, os.Args[1:]))
 }
 
-// TestScripts runs the command lines of testdata/script.
+// TestScripts runs the command lines of testdata/script, on each engine that a command can name. A line that begins with [sqlite] or [postgres] is of
+// that engine alone; what is said of the store of $FOUNDLING_STORE is the same for all.
 func TestScripts(t *testing.T) {
+	for _, engine := range scenario.Engines() {
+		if engine.Name != "memory" {
+			t.Run(engine.Name, func(t *testing.T) { runScripts(t, engine.Name) })
+		}
+	}
+}
+
+func runScripts(t *testing.T, engine string) {
+	template := migrated(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
+		Condition: func(word string) (bool, error) {
+			if word == "sqlite" || word == "postgres" {
+				return word == engine, nil
+			}
+			return false, fmt.Errorf("condition %q: unknown", word)
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("FOUNDLING_STORE", env.WorkDir+"/store.db")
+			if engine == "postgres" {
+				dsn, drop, err := template.New(t.Context())
+				if err != nil {
+					return err
+				}
+				env.Defer(func() {
+					if err := drop(); err != nil {
+						t.Error(err)
+					}
+				})
+				env.Setenv("FOUNDLING_STORE", dsn)
+				env.Setenv("SECRET", secretOf(t, dsn))
+			}
 			env.Setenv("USER", "alice")
 			if strings.HasPrefix(filepath.Base(env.WorkDir), "script-work") {
 				return nil // many goroutines: the command is this program, with the race detector where it has it
@@ -155,12 +185,16 @@ func scriptIDs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptSQL changes a store behind its back: sql FILE STATEMENT.
+// scriptSQL changes a store behind its back: sql STORE STATEMENT.
 func scriptSQL(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: sql FILE STATEMENT")
+		ts.Fatalf("usage: sql STORE STATEMENT")
 	}
-	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	driver, name := "sqlite", ts.MkAbs(args[0])
+	if strings.Contains(args[0], "://") {
+		driver, name = "pgx", args[0]
+	}
+	db, err := sql.Open(driver, name)
 	ts.Check(err)
 	defer db.Close()
 	_, err = db.Exec(args[1])

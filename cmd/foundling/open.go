@@ -7,98 +7,102 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/foundling-go/foundling/store"
 	"github.com/foundling-go/foundling/store/sqlite"
 )
 
-// path is the file of the store that the flags and the environment name.
-func (a *app) path() (string, error) {
+// location is where the store is that the flags and the environment name.
+func (a *app) location() (location, error) {
 	if a.batch != "" {
-		return a.batchPath(a.batch)
+		path, err := a.batchPath(a.batch)
+		return location{file: path}, err
 	}
 	name := a.store
 	if name == "" {
 		name = a.env("FOUNDLING_STORE")
 	}
 	if name == "" {
-		return "", usage("no store: give --store FILE, --batch NAME or set FOUNDLING_STORE")
+		return location{}, usage("no store: give --store FILE or postgres://…, --batch NAME or set FOUNDLING_STORE")
 	}
-	if file, ok := strings.CutPrefix(name, "sqlite:"); ok {
-		return file, nil
-	}
-	if scheme, _, ok := strings.Cut(name, "://"); ok {
-		return "", usage("store %s://…: this version opens sqlite:FILE", scheme)
-	}
-	if connection.MatchString(name) {
-		return "", usage("the store is given as a connection string: this version opens sqlite:FILE")
-	}
-	return name, nil
+	return locationOf(name)
 }
-
-// connection is what a connection string looks like that holds a secret. Nothing of it is printed.
-var connection = regexp.MustCompile(`(?i)\b(password|passwd|pwd|sslpassword)\s*=`)
 
 // storeName is the store that the flags name as outputs have it; empty where they name none.
 func (a *app) storeName() string {
-	path, err := a.path()
+	p, err := a.location()
 	if err != nil {
 		return ""
 	}
-	return "sqlite:" + path
+	return p.String()
 }
+
+// storeFlag is --store as another command line may have it: as it was given, but for secrets. It is empty where it was not given.
+func (a *app) storeFlag() string {
+	if p, err := a.location(); a.store != "" && (err != nil || p.dsn != "") {
+		return p.shown
+	}
+	return a.store
+}
+
+// opening is what a store is opened for.
+type opening int
+
+const (
+	toLook opening = iota // it must be there, and is not migrated
+	toWork                // it must be there, and is migrated where it is older
+	toMake                // it is made where it is not there
+)
 
 // openExisting opens the store that the flags name, to look at it or to act on it. One that is not there is an error: a question must not make a
 // store. Nor does it migrate one, since that would shut out whoever works on it with an older program.
-func (a *app) openExisting(ctx context.Context) (store.Store, error) {
-	s, err := a.openFound(ctx, sqlite.Options{MustExist: true, NoMigrate: true})
-	if errors.As(err, new(*sqlite.OlderError)) {
-		return nil, &exitError{exitCorrupt, &hinted{err, "once nobody works on it with an older program, foundling migrate brings it up to date"}}
-	}
-	return s, err
-}
+func (a *app) openExisting(ctx context.Context) (store.Store, error) { return a.openNamed(ctx, toLook) }
 
 // openToWork opens the store that the flags name, and migrates it where it is older. One that is not there is an error.
-func (a *app) openToWork(ctx context.Context) (store.Store, error) {
-	return a.openFound(ctx, sqlite.Options{MustExist: true})
-}
+func (a *app) openToWork(ctx context.Context) (store.Store, error) { return a.openNamed(ctx, toWork) }
 
-func (a *app) openFound(ctx context.Context, o sqlite.Options) (store.Store, error) {
-	path, err := a.path()
+// openOrMake opens the store that the flags name, or makes it.
+func (a *app) openOrMake(ctx context.Context) (store.Store, error) { return a.openNamed(ctx, toMake) }
+
+func (a *app) openNamed(ctx context.Context, how opening) (store.Store, error) {
+	p, err := a.location()
 	if err != nil {
 		return nil, err
 	}
-	s, err := a.open(ctx, path, o)
-	if errors.Is(err, fs.ErrNotExist) {
+	return a.open(ctx, p, how)
+}
+
+// open is the one place where a store is opened by its name.
+func (a *app) open(ctx context.Context, p location, how opening) (store.Store, error) {
+	if p.dsn != "" {
+		return openDatabase(ctx, p, how)
+	}
+	return a.openFile(ctx, p.file, how)
+}
+
+// hintOlder is what is to be done with a store of an older version.
+const hintOlder = "once nobody works on it with an older program, foundling migrate brings it up to date"
+
+// openFile opens the store in a file.
+func (a *app) openFile(ctx context.Context, path string, how opening) (store.Store, error) {
+	if how == toMake {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, &exitError{exitStore, err}
+		}
+	}
+	s, err := sqlite.Open(ctx, path, sqlite.Options{MustExist: how != toMake, NoMigrate: how == toLook})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, notFound("no store at %s", path)
-	}
-	return s, err
-}
-
-// open opens the store in a file.
-func (a *app) open(ctx context.Context, path string, o sqlite.Options) (store.Store, error) {
-	s, err := sqlite.Open(ctx, path, o)
-	if err != nil {
+	case errors.As(err, new(*sqlite.OlderError)):
+		return nil, &exitError{exitCorrupt, &hinted{err, hintOlder}}
+	case err != nil:
 		return nil, err
-	}
-	if a.proofless {
+	case a.proofless:
 		return withoutProof(s), nil
 	}
 	return s, nil
-}
-
-// openOrMake opens the store that the flags name, or makes it.
-func (a *app) openOrMake(ctx context.Context) (store.Store, error) {
-	path, err := a.path()
-	if err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, &exitError{exitStore, err}
-	}
-	return a.open(ctx, path, sqlite.Options{})
 }
 
 // batchDir is where batches have their stores.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -26,11 +25,11 @@ process, and so does all it starts in its process group; what leaves the group (
 
 The output of each COMMAND is held and written whole before its line counts as done: what is done was printed. What ran when this
 process was killed, at most -j lines, runs again when the batch is resumed, and may be printed twice. Where nobody can prove that a process
-has ended, as in a network file system, that takes until it has been silent for five seconds, and the resume waits for it.
+has ended, as in a network file system or in a database, that takes until it has been silent for five seconds, and the resume waits for it.
 
 A line is known by its bytes and by how many equal ones came before it. The same batch with the same input does only what is not done
 yet, in whatever order the lines come, and lines that were added. What is given besides, COMMAND and flags, holds from then on.
---resume NAME needs neither input nor COMMAND, and so does --store FILE alone, which resumes the batch in FILE.
+--resume NAME needs neither input nor COMMAND, and so does --store STORE alone, which resumes the batch in that store: there is one in each.
 
 Ctrl-C (or SIGTERM) finishes what runs and begins nothing more; once more aborts. The exit status is 0 where all is done, 1 where lines
 are dead letters or part of the input is missing, 4 where there is no such batch, 5 where a process works on it with another COMMAND,
@@ -120,7 +119,7 @@ func (a *app) run(ctx context.Context, f *runFlags, args []string) error {
 	if err != nil {
 		return usage("%w", err)
 	}
-	runner, err := child.New(child.Options{Dir: filepath.Dir(b.path)}) // output that is held must not fill the memory
+	runner, err := child.New(child.Options{Dir: b.location.dir()}) // output that is held must not fill the memory
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
 	}

@@ -33,14 +33,14 @@ const manyOrphanings = 1 << 30
 
 // batch is an open batch.
 type batch struct {
-	app    *app
-	name   string
-	path   string
-	made   bool // its name was made up
-	store  store.Store
-	client *foundling.Client
-	plan   *plan // nil: nothing says any more what to do
-	reads  bool  // this process reads an input
+	app      *app
+	name     string
+	location location
+	made     bool // its name was made up
+	store    store.Store
+	client   *foundling.Client
+	plan     *plan // nil: nothing says any more what to do
+	reads    bool  // this process reads an input
 
 	began   time.Time    // when this process opened it, by the store's clock
 	created time.Time    // when the log began
@@ -67,19 +67,21 @@ func (a *app) openBatch(ctx context.Context, f *runFlags, args []string) (*batch
 		a.batch = b.name
 	}
 	var err error
-	if b.path, err = a.path(); err != nil {
+	if b.location, err = a.location(); err != nil {
 		return nil, err
 	}
-	if b.path, err = filepath.Abs(b.path); err != nil { // COMMAND may run elsewhere
-		return nil, err
-	}
-	if a.store != "" {
-		a.store = "sqlite:" + b.path
+	if b.location.dsn == "" {
+		if b.location.file, err = filepath.Abs(b.location.file); err != nil { // COMMAND may run elsewhere
+			return nil, err
+		}
+		if a.store != "" {
+			a.store = b.location.String()
+		}
 	}
 	if b.name == "" {
-		b.name = strings.TrimSuffix(filepath.Base(b.path), ".db")
+		b.name = b.location.name()
 	}
-	a.removeOld(ctx, f.keep, b.path)
+	a.removeOld(ctx, f.keep, b.location.file)
 	open := a.openOrMake
 	if !b.reads {
 		open = a.openToWork
@@ -268,7 +270,7 @@ func (b *batch) flag() string {
 	if b.app.batch != "" {
 		return "--batch " + b.name
 	}
-	return "--store " + findings.ShellWord(b.path)
+	return "--store " + findings.ShellWord(b.location.flag())
 }
 
 var (

@@ -252,7 +252,7 @@ func (a *app) removeOld(ctx context.Context, keep time.Duration, not string) {
 
 // finished reports whether a batch has nothing left to do and nobody works on it.
 func (a *app) finished(ctx context.Context, path string) bool {
-	s, err := a.open(ctx, path, sqlite.Options{})
+	s, err := a.openFile(ctx, path, toMake)
 	if err != nil {
 		return false
 	}

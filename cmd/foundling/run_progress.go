@@ -167,7 +167,7 @@ func (p *progress) first() {
 		return
 	}
 	if p.batch.app.batch != "" {
-		p.out.say("%s · %s · resume with: %s", p.batch.name, p.batch.app.tilde(p.batch.path), p.batch.resumeWith())
+		p.out.say("%s · %s · resume with: %s", p.batch.name, p.batch.app.tilde(p.batch.location.file), p.batch.resumeWith())
 	}
 }
 

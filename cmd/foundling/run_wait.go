@@ -50,17 +50,19 @@ func (w *waiting) look(ctx context.Context, t *tally) error {
 			continue
 		}
 		w.said[id] = true
-		w.out.say("%s: waiting for %s of process %d: %s", w.batch.name, count(others[id], "line"), p.PID, p.why())
+		w.out.say("%s: waiting for %s of process %d: %s", w.batch.name, count(others[id], "line"), p.PID, p.why(w.batch.location))
 	}
 	return nil
 }
 
 // why says why lines of a worker that nobody knows to be gone stay with it, and for how long.
-func (p peer) why() string {
+func (p peer) why(at location) string {
 	until := "what it runs is taken back once it has been silent for " + findings.Span(runReclaimAfter)
 	switch {
 	case p.life == living && p.Host == thisProcess().Host:
 		return "it is alive, or stopped; " + until
+	case at.dsn != "":
+		return "its end cannot be proven, for a database knows no processes; " + until
 	case p.proof:
 		return "its end cannot be proven, for the file that would prove it is gone; " + until
 	}

@@ -36,7 +36,7 @@ func (a *app) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.facts.Batch, l.facts.Store = a.batch, a.store
+	l.facts.Batch, l.facts.Store = a.batch, a.storeFlag()
 	if l.facts.Counted, err = standings(ctx, s, l.now); err != nil { // that is only a pity
 		l.doubt = errors.Join(l.doubt, err)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/internal/calls"
 	"github.com/foundling-go/foundling/store"
-	"github.com/foundling-go/foundling/store/sqlite"
 	"github.com/spf13/cobra"
 )
 
@@ -75,11 +74,7 @@ func (a *app) suggest(find func(context.Context, store.Store, *suggestions) erro
 
 // asked opens the store for a question that must not make or change anything.
 func (a *app) asked(ctx context.Context, ask func(store.Store) error) error {
-	path, err := a.path()
-	if err != nil {
-		return err
-	}
-	s, err := sqlite.Open(ctx, path, sqlite.Options{MustExist: true, NoMigrate: true})
+	s, err := a.openExisting(ctx)
 	if err != nil {
 		return err
 	}

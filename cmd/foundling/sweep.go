@@ -29,9 +29,9 @@ func newSweep(a *app) *cobra.Command {
 		Short: "Give back what dead workers hold: their messages, slots and locks",
 		Long: "Workers do this by themselves; here it is done by hand, now. Whoever sweeps must be seen to live: it registers as a worker and\n" +
 			"acts at once on what is proven. Where only silence tells the dead from the living it first waits, beating, until its own view is\n" +
-			"proven, which takes --after; --wait 0s does not wait. A sweep that cannot trust what it sees changes nothing, says which guard\n" +
-			"doubted and why, and leaves that in the log. --after and --grace are short for the settings orphan_reclaim_after and\n" +
-			"orphan_claim_grace.\n" +
+			"proven, which takes --after; in a database that is always so. --wait 0s does not wait. A sweep that cannot trust what it sees\n" +
+			"changes nothing, says which guard doubted and why, and leaves that in the log. --after and --grace are short for the settings\n" +
+			"orphan_reclaim_after and orphan_claim_grace.\n" +
 			"The exit status is 5 where a guard refused. A dry run writes nothing; its exit status is 1 where a sweep would act.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

@@ -67,8 +67,9 @@ type jsonVerified struct {
 	Commits   int      `json:"commits"`
 	Rows      int      `json:"rows"`
 	Permits   int      `json:"permits"`
-	Head      *string  `json:"head"`      // the cursor up to which the log was checked
-	Unchecked []string `json:"unchecked"` // what could not be checked, and why
+	Staged    int      `json:"staged,omitempty"` // messages of transactions of users' own that wait beside the log
+	Head      *string  `json:"head"`             // the cursor up to which the log was checked
+	Unchecked []string `json:"unchecked"`        // what could not be checked, and why
 }
 
 // jsonViolation is a place where the log is not what the rules lead to as JSON has it.
@@ -81,7 +82,7 @@ type jsonViolation struct {
 
 func (a *app) reportJSON(r replay.Report, unread error) error {
 	d := document[jsonViolation]{Schema: "foundling.verify/v1", Truncated: unread != nil, Result: jsonVerified{
-		Verdict: verdict(r, unread), Events: r.Events, Entities: r.Entities, Commits: r.Commits, Rows: r.Rows, Permits: r.Permits, Head: orNull(string(r.Head)),
+		Verdict: verdict(r, unread), Events: r.Events, Entities: r.Entities, Commits: r.Commits, Rows: r.Rows, Permits: r.Permits, Staged: r.Staged, Head: orNull(string(r.Head)),
 		Unchecked: append([]string{}, r.Unchecked...),
 	}}
 	for _, v := range r.Violations {
@@ -113,6 +114,9 @@ func (a *app) printReport(r replay.Report, unread error) error {
 		said = count(len(r.Violations), "violation")
 	}
 	_, err := fmt.Fprintf(a.stdout, "verified %d events of %d entities in %d commits: %s\n", r.Events, r.Entities, r.Commits, said)
+	if r.Staged > 0 {
+		fmt.Fprintf(a.stderr, "staged beside the log: %s\n", count(r.Staged, "message"))
+	}
 	for _, what := range r.Unchecked {
 		fmt.Fprintf(a.stderr, "not checked: %s\n", oneLine(what))
 	}

@@ -73,7 +73,7 @@ func messagePairs() []pair {
 		{&events.MessageBlocked{Lock: theLock}, &events.MessageBlocked{Lock: "l"}},
 		{&events.MessageUnblocked{Lock: theLock, Repair: true}, &events.MessageUnblocked{Lock: "l"}},
 		{
-			&events.MessageDiscarded{Reason: events.ReasonLockTaken, Lock: theLock},
+			&events.MessageDiscarded{Reason: events.ReasonLockTaken, Lock: theLock, Key: nasty, Holder: other},
 			&events.MessageDiscarded{Reason: events.ReasonLockTaken, Lock: "l"},
 		},
 		{&events.MessageErased{By: "ops@example", Detail: nasty}, &events.MessageErased{}},

@@ -24,13 +24,26 @@ func TestModel(t *testing.T) {
 		checks(t, 1000)
 		t.Run("memory", func(t *testing.T) { scripts(t, engines[:1], met) })
 	}
-	if len(engines) > 1 || !inMemory {
+	embedded := slices.DeleteFunc(slices.Clone(engines), func(e scenario.Engine) bool { return e.Name == "postgres" })
+	if len(embedded) > 1 || len(embedded) == 1 && !inMemory {
 		checks(t, 200)
-		t.Run("engines side by side", func(t *testing.T) { scripts(t, engines, met) })
+		t.Run("engines side by side", func(t *testing.T) { scripts(t, embedded, met) })
+	}
+	if len(embedded) < len(engines) {
+		checks(t, onAServer())
+		t.Run("engines side by side with one on a server", func(t *testing.T) { scripts(t, engines, met) })
 	}
 	if inMemory && !t.Failed() && !steered() { // two hundred scripts may miss what is rare
 		met.complete(t)
 	}
+}
+
+// onAServer is how many scripts are run on an engine that is asked over a connection: a minute's, unless there is time for more.
+func onAServer() int {
+	if os.Getenv("FOUNDLING_LONG") != "" {
+		return 200
+	}
+	return 40
 }
 
 const (

@@ -101,12 +101,8 @@ func (h *host) adminOf(t testing.TB, dsn string) string {
 
 // create makes a database. What drop is asked for late must not depend on ctx.
 func (h *host) create(ctx context.Context, template Template) (dsn string, drop func() error, err error) {
-	source, err := h.source(ctx, template)
-	if err != nil {
-		return "", nil, fmt.Errorf("template: %w", err)
-	}
 	name := fmt.Sprintf("foundling_test_t%d_%s", time.Now().Unix(), token(6))
-	if err := h.exec(ctx, h.createSQL(name, source)); err != nil {
+	if err := h.copyTo(ctx, name, template); err != nil {
 		return "", nil, err
 	}
 	dsn, err = h.dsn(name)
@@ -118,6 +114,15 @@ func (h *host) create(ctx context.Context, template Template) (dsn string, drop 
 	return dsn, drop, err
 }
 
+// copyTo makes a database of that name, as the template says.
+func (h *host) copyTo(ctx context.Context, name string, template Template) error {
+	source, err := h.source(ctx, template)
+	if err != nil {
+		return fmt.Errorf("template: %w", err)
+	}
+	return h.exec(ctx, h.createSQL(name, source))
+}
+
 func (h *host) createSQL(name, source string) string {
 	sql := "CREATE DATABASE " + name + " TEMPLATE " + source + h.strategy
 	if h.owner != "" {
@@ -127,12 +132,39 @@ func (h *host) createSQL(name, source string) string {
 }
 
 func (h *host) exec(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, h.admin)
+	conn, err := h.takeAdmin(ctx)
 	if err != nil {
 		return err
 	}
+	defer h.putAdmin(conn)
 	_, err = conn.Exec(ctx, sql)
-	return errors.Join(err, conn.Close(ctx))
+	return err
+}
+
+// takeAdmin is the connection of who may make databases that waits, or a new one.
+func (h *host) takeAdmin(ctx context.Context) (*pgx.Conn, error) {
+	h.mu.Lock()
+	conn := h.waiting
+	h.waiting = nil
+	h.mu.Unlock()
+	if conn != nil && conn.Ping(ctx) == nil {
+		return conn, nil
+	}
+	return pgx.Connect(ctx, h.admin)
+}
+
+func (h *host) putAdmin(conn *pgx.Conn) {
+	h.mu.Lock()
+	keep := h.keeps && h.waiting == nil && !conn.IsClosed()
+	if keep {
+		h.waiting = conn
+	}
+	h.mu.Unlock()
+	if !keep {
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		defer cancel()
+		_ = conn.Close(ctx) // the server ends what is left of it
+	}
 }
 
 // source is the database to copy.

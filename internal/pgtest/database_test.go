@@ -214,6 +214,8 @@ func TestStale(t *testing.T) {
 		{fmt.Sprintf("foundling_test_t%d_0a1b", now.Add(-5*time.Hour).Unix()), false},
 		{fmt.Sprintf("foundling_template_0123abcd_t%d", now.Add(-15*24*time.Hour).Unix()), true},
 		{fmt.Sprintf("foundling_template_0123abcd_t%d", now.Add(-13*24*time.Hour).Unix()), false},
+		{fmt.Sprintf("foundling_kept_t%d_0a1b", now.Add(-2*time.Minute).Unix()), true},
+		{fmt.Sprintf("foundling_kept_t%d_0a1b", now.Add(-30*time.Second).Unix()), false},
 		{"foundling_test_of_mine", false},
 		{"foundling_test_t99999999999999999999_0a1b", false},
 		{"foundling", false},

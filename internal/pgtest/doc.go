@@ -2,8 +2,12 @@
 //
 //	dsn := pgtest.Database(t)                     // empty, gone after the test
 //	dsn := migrated.Database(t)                   // from a Template, which the first to ask for it makes
+//	dsn := migrated.Borrowed(t)                   // the same, used before and emptied since: for tests by the hundred
 //	srv := pgtest.NewServer(t, pgtest.Options{})  // for tests that kill it: srv.Kill9, srv.Start, srv.DSN
+//	standby := srv.Standby(t)                     // follows srv and answers reads: standby.CatchUp, srv.Kill9, standby.Promote
+//	srv.Save(); srv.Kill9(); srv.Restore()        // a backup of its files; pgtest.Dump copies a database as pg_dump does
 //	proxy := pgtest.NewProxy(t, dsn)              // proxy.DSN, proxy.Counts, proxy.Inject
+//	bouncer := pgtest.NewBouncer(t, dsn, 4)       // a PgBouncer: bouncer.DSN(dsn)
 //
 // # Where the server is
 //

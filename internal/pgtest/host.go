@@ -25,6 +25,8 @@ const (
 	// forgotten is the age from which a database that no test dropped, and a template, are taken to be left behind.
 	forgottenDatabase = 6 * time.Hour
 	forgottenTemplate = 14 * 24 * time.Hour
+	// forgottenKept is that of a database that is lent from test to test: whoever lends it is connected to it, until its process ends.
+	forgottenKept = time.Minute
 )
 
 var errDSN = errors.New("not a DSN")
@@ -37,13 +39,17 @@ type host struct {
 	strategy        string   // how a database is copied quickest, as a clause
 	cluster         *cluster // what was started for it, if anything: it ends when nobody refers to it any more
 
+	keeps bool // it is for all of this process, which uses what it has of it again
+
 	mu        sync.Mutex
-	templates map[string]string // the databases that are ready to be copied, by what they begin with
+	templates map[string]string  // the databases that are ready to be copied, by what they begin with
+	kept      map[string][]*kept // those that wait to be lent, by what they begin with
+	waiting   *pgx.Conn          // a connection of admin's that nobody uses
 }
 
 // newHost gets a server ready. It is an error where its version is too old, or where the role may not do what is needed.
 func newHost(ctx context.Context, admin string) (*host, error) {
-	h := &host{admin: admin, templates: map[string]string{}}
+	h := &host{admin: admin, templates: map[string]string{}, kept: map[string][]*kept{}}
 	conn, err := pgx.Connect(ctx, admin)
 	if err != nil {
 		return nil, err
@@ -56,7 +62,7 @@ func newHost(ctx context.Context, admin string) (*host, error) {
 		if err := h.makeOwner(ctx, conn); err != nil {
 			return err
 		}
-		return sweep(ctx, conn)
+		return sweep(ctx, conn, time.Now())
 	})
 	return h, err
 }
@@ -118,11 +124,11 @@ func (h *host) makeOwner(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-var madeAt = regexp.MustCompile(`^foundling_(test|template)_(?:[0-9a-f]+_)?t(\d+)`)
+var madeAt = regexp.MustCompile(`^foundling_(test|template|kept)_(?:[0-9a-f]+_)?t(\d+)`)
 
 // sweep drops what test processes that were killed have left behind. One that is being used stays.
-func sweep(ctx context.Context, conn *pgx.Conn) error {
-	const query = `SELECT datname FROM pg_database d WHERE datname LIKE 'foundling\_te%'
+func sweep(ctx context.Context, conn *pgx.Conn, now time.Time) error {
+	const query = `SELECT datname FROM pg_database d WHERE (datname LIKE 'foundling\_te%' OR datname LIKE 'foundling\_kept\_%')
 	  AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.datid = d.oid)`
 	rows, err := conn.Query(ctx, query)
 	if err != nil {
@@ -133,7 +139,7 @@ func sweep(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	for _, name := range names {
-		if !stale(name, time.Now()) {
+		if !stale(name, now) {
 			continue
 		}
 		if _, err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+name); err != nil && !isCode(err, "55006", "42501") {
@@ -150,10 +156,7 @@ func stale(name string, now time.Time) bool {
 		return false
 	}
 	seconds, err := strconv.ParseInt(m[2], 10, 64)
-	limit := forgottenDatabase
-	if m[1] == "template" {
-		limit = forgottenTemplate
-	}
+	limit := map[string]time.Duration{"test": forgottenDatabase, "template": forgottenTemplate, "kept": forgottenKept}[m[1]]
 	return err == nil && now.Sub(time.Unix(seconds, 0)) > limit
 }
 

@@ -22,6 +22,9 @@ type Server struct {
 	cluster *cluster
 	host    *host
 	dsn     string
+
+	follows  *Server // set while it is a standby
+	standbys int     // that were started of it
 }
 
 // NewServer starts a server with one database. It ends and is removed after the test, also when the test's process is killed.

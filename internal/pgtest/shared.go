@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // unnoticed are settings for databases of tests that no crash of the server is part of.
@@ -25,6 +28,7 @@ var sharedHost = sync.OnceValues(func() (*host, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
+			h.keeps = true
 			return h, nil
 		}
 	}
@@ -39,7 +43,7 @@ var sharedHost = sync.OnceValues(func() (*host, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.remove())
 	}
-	h.cluster = c // the watchdog removes it after us
+	h.cluster, h.keeps = c, true // the watchdog removes it after us
 	return h, nil
 })
 
@@ -113,18 +117,26 @@ func StartRun(ctx context.Context) (*Run, error) {
 	h, err := newHost(ctx, r.DSN)
 	if err != nil {
 		if r.cluster == nil {
-			err = fmt.Errorf("DATABASE_URL: %w", err)
+			return nil, fmt.Errorf("DATABASE_URL: %w", err)
 		}
-		return nil, errors.Join(err, r.Close())
+		return nil, errors.Join(err, r.cluster.remove())
 	}
 	r.Version = h.Version
 	return r, nil
 }
 
-// Close ends the server if it was started here, and waits until nothing is left of it.
+// Close ends the server if it was started here, and waits until nothing is left of it. On another it drops the databases that the run's tests used
+// again and again; templates stay, for the next run.
 func (r *Run) Close() error {
-	if r.cluster == nil {
-		return nil
+	if r.cluster != nil {
+		return r.cluster.remove()
 	}
-	return r.cluster.remove()
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, r.DSN)
+	if err != nil {
+		return err
+	}
+	err = locked(ctx, conn, func() error { return sweep(ctx, conn, time.Now().Add(forgottenKept+time.Second)) })
+	return errors.Join(err, conn.Close(ctx))
 }

@@ -42,7 +42,7 @@ func openSQLite(ctx context.Context, dir string, clock func() time.Time) (store.
 	return sqlite.Open(ctx, filepath.Join(dir, "store.db"), sqlite.Options{Clock: clock, Synchronous: sqlite.SynchronousNormal})
 }
 
-// openPostgres makes a database of its own for the store, which goes with it.
+// openPostgres borrows a database for the store alone, which is given back with it.
 func openPostgres(ctx context.Context, _ string, clock func() time.Time) (store.Store, error) {
 	hash, err := pgtest.HashOf(postgres.Migrations, "migrations")
 	if err != nil {
@@ -52,29 +52,29 @@ func openPostgres(ctx context.Context, _ string, clock func() time.Time) (store.
 		Hash:    hash,
 		Migrate: func(ctx context.Context, dsn string) error { return postgres.Migrate(ctx, dsn, postgres.Options{}) },
 	}
-	dsn, drop, err := template.New(ctx)
+	dsn, giveBack, err := template.Borrow(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s, err := postgres.Open(ctx, dsn, postgres.Options{Clock: clock})
 	if err != nil {
-		return nil, errors.Join(err, drop())
+		return nil, errors.Join(err, giveBack())
 	}
-	return &dropped{Store: s, drop: drop}, nil
+	return &borrowed{Store: s, giveBack: giveBack}, nil
 }
 
-// dropped is a store whose database goes when it is closed.
-type dropped struct {
+// borrowed is a store whose database is given back when it is closed.
+type borrowed struct {
 	store.Store
-	drop func() error
+	giveBack func() error
 }
 
 // Unwrap gives what the engine can do beside.
-func (d *dropped) Unwrap() store.Store { return d.Store }
+func (b *borrowed) Unwrap() store.Store { return b.Store }
 
-// Close closes the store, and drops its database once.
-func (d *dropped) Close() error {
-	drop := d.drop
-	d.drop = func() error { return nil }
-	return errors.Join(d.Store.Close(), drop())
+// Close closes the store, and gives back its database once.
+func (b *borrowed) Close() error {
+	giveBack := b.giveBack
+	b.giveBack = func() error { return nil }
+	return errors.Join(b.Store.Close(), giveBack())
 }

@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&o.engines, "engines", "", "the engines the tests were told to run on, with commas")
 	flag.BoolVar(&o.long, "long", false, "the long tests were asked for: then none may be skipped")
 	flag.StringVar(&o.leave, "leave", "", "what may be missing: tests that say that they need it may be skipped")
+	flag.BoolVar(&o.part, "part", false, "only some tests were asked for: the lists of what may be skipped need not be met")
 	checks := flag.String("failed", "", "the checks before the tests that failed, with commas")
 	flag.Parse()
 	o.checks = strings.FieldsFunc(*checks, func(r rune) bool { return r == ',' })

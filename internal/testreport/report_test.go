@@ -89,6 +89,8 @@ func TestReport(t *testing.T) {
 		{name: "it does not lack what is listed", input: stream("store TestC/x pass", "store TestC pass", "store - pass"),
 			options: options{mayLack: map[string]bool{"store TestC/x": true}},
 			shows:   []string{"that was not skipped: store TestC/x\n"}, last: "1 passed, 1 failed, 0 skipped"},
+		{name: "a part of the tests need not meet the lists", input: passes, options: options{part: true,
+			mayLack: map[string]bool{"store TestC/x": true}, mayWait: map[string]bool{"store TestD": true}}, last: "1 passed, 0 failed, 0 skipped"},
 		{name: "a check failed before", input: passes, options: options{checks: []string{"gofmt"}},
 			shows: []string{"failed before the tests: gofmt\n"}, last: "1 passed, 1 failed, 0 skipped"},
 		{name: "no test ran", input: stream("docs - skip"), shows: []string{"no test ran\n"}, last: "0 passed, 1 failed, 0 skipped"},

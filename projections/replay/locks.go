@@ -187,6 +187,9 @@ func (v *verifier) waiting(r events.Recorded, m *fsm.Message) string {
 	case *events.MessageBlocked:
 		name, takes = e.Lock, true
 	case *events.MessageDiscarded:
+		if e.Reason != events.ReasonLockTaken {
+			return discarded(e, m)
+		}
 		name, takes = e.Lock, true
 	case *events.MessageUnblocked:
 		name = e.Lock
@@ -203,6 +206,17 @@ func (v *verifier) waiting(r events.Recorded, m *fsm.Message) string {
 		return fmt.Sprintf("lock %q has a free permit", name)
 	case !takes && free <= 0:
 		return fmt.Sprintf("lock %q has no free permit", name)
+	}
+	return ""
+}
+
+// discarded says what is wrong with a message that was staged and ends as it enters the log: it has had no turn, and takes no key from whom it names.
+func discarded(e *events.MessageDiscarded, m *fsm.Message) string {
+	switch {
+	case m.Version > 1 || m.Key != "":
+		return fmt.Sprintf("it is discarded for %q at version %d, and its key is %q", e.Reason, m.Version, m.Key)
+	case (e.Reason == events.ReasonKeyTaken) != (e.Key != "" && e.Holder != events.ID{}):
+		return fmt.Sprintf("it is discarded for %q, and key %q of holder %s is recorded", e.Reason, e.Key, e.Holder)
 	}
 	return ""
 }

@@ -33,6 +33,7 @@ type Report struct {
 	Entities   int
 	Rows       int          // compared with the log
 	Permits    int          // compared with the log
+	Staged     int          // messages that wait beside the log, each by itself; see store.Stager
 	Head       store.Cursor // the log was checked at least up to here
 	Through    int64        // what is up to this position had been let go, so that nothing is said of it: see [PrunedOutOfReach]; 0 is nothing
 	Violations []Violation  // in the order in which they were found; empty is clean, for what was checked

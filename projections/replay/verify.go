@@ -40,6 +40,8 @@ const attempts = 3
 // before that what can be; see PrunedOutOfReach. What is told of an entity that is known must be so, and everything that is kept must have been told
 // by the newest log.pruned. Where the log is pruned while it is read, what seems wrong is looked at again.
 //
+// Of what is staged (see store.Stager): each can be read, and its payload is what it says of it.
+//
 // It keeps the open entities and permits in memory, and 8 MiB for those that have ended and for free locks, and holds nothing in the
 // store. What it can never check is OutOfReach. That an event is missing which was alone in its commit and left nothing but itself (a
 // refusal, a sweep) only the engine can notice, by a gap in its positions.
@@ -140,7 +142,7 @@ func (v *verifier) verify(ctx context.Context) error {
 	if err := v.follow(ctx); err != nil || v.over {
 		return err
 	}
-	for _, compare := range []func(context.Context) error{v.rows, v.permitRows, v.counts} {
+	for _, compare := range []func(context.Context) error{v.rows, v.permitRows, v.counts, v.staged} {
 		if err := compare(ctx); err != nil || v.over {
 			return err
 		}

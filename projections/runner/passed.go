@@ -49,7 +49,7 @@ type place struct {
 func (p *place) passOver(ctx context.Context, damage *events.Corrupt) error {
 	next := damage.Position
 	if p.position > 0 || p.cursor == "" {
-		next = p.position + 1 // what is damaged may stand further on in the commit, or before in it
+		next = max(p.position+1, damage.Begins) // what is damaged may stand further on in the commit, or before in it
 	}
 	if damage.Position <= 0 {
 		return &unreadable{damage}

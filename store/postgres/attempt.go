@@ -15,8 +15,10 @@ type attempt struct {
 	s     *Store
 	plan  *plan
 	conn  *pgxpool.Conn
-	blind bool // nothing was read: what callers know must be right
-	span  span // of the log, in which its events are to lie
+	blind bool   // nothing was read: what callers know must be right
+	looks bool   // nothing is held: it is a glance
+	span  span   // of the log, in which its events are to lie
+	start string // of the server, which must be the one that it began with
 
 	now     time.Time
 	fence   int64
@@ -38,6 +40,7 @@ type attempt struct {
 	unprunable error // why the call may prune nothing
 	repeated   map[store.CommitID]store.Receipt
 	unheldSet  map[events.Entity]bool // that a view may have without their being held: they must not have moved
+	staged     map[int64]bool         // places of what is staged and held, and was not moved by a call before
 
 	dirty        []*cell
 	deltas       map[string]int // of topics that were not read
@@ -50,6 +53,7 @@ type attempt struct {
 	log          []*store.Recording
 	fills        []fill
 	erase        []store.Erasure
+	unstaged     []int64 // places of what goes, since it was moved
 	prune        stretch
 	woken        topics
 	ended        []events.ID // workers that have no row any more
@@ -105,9 +109,9 @@ type toldAt struct {
 
 func newAttempt(s *Store, p *plan) *attempt {
 	return &attempt{
-		s: s, plan: p, span: s.ranges.current(),
+		s: s, plan: p, span: s.ranges.current(), start: s.epochs.of(),
 		cells: map[events.Entity]*cell{}, keys: map[store.Key]*keyCell{}, permits: map[store.PermitKey]*permitCell{},
-		used: map[store.CommitID]usedID{}, calls: map[store.CommitID]bool{}, deltas: map[string]int{}, unheldSet: map[events.Entity]bool{},
+		used: map[store.CommitID]usedID{}, calls: map[store.CommitID]bool{}, deltas: map[string]int{}, unheldSet: map[events.Entity]bool{}, staged: map[int64]bool{},
 		pages: newPages(), moved: newMoved(),
 	}
 }
@@ -128,7 +132,7 @@ func (a *attempt) foresee(calls []store.Call) bool {
 	for i := range calls {
 		need := &calls[i].Need
 		if len(need.Held)+len(need.Claim)+len(need.Claims)+len(need.Uncounted)+len(need.Keys)+len(need.Locks)+len(need.Permits)+
-			len(need.Holders)+len(need.Beats) > 0 || need.Prune != (store.Prunable{}) {
+			len(need.Holders)+len(need.Beats)+len(need.Staged) > 0 || need.Prune != (store.Prunable{}) {
 			return false
 		}
 		for j := range need.Known {

@@ -42,6 +42,10 @@ func (b *beds) configure(topic string, limit int) {
 // enqueue makes messages of a topic that the caller knows, due at once.
 func (b *beds) enqueue(topic, lock string, n int) store.Receipt {
 	b.t.Helper()
+	return b.commit(b.enqueueing(topic, lock, n))
+}
+
+func (b *beds) enqueueing(topic, lock string, n int) store.Call {
 	e := fsm.Enqueue{Topics: map[string]fsm.TopicStart{}}
 	payloads := make([]store.Payload, n)
 	for i := range n {
@@ -51,7 +55,7 @@ func (b *beds) enqueue(topic, lock string, n int) store.Receipt {
 			Payload: events.Facts{Size: len(payloads[i].Bytes), Commitment: events.Commitment(payloads[i].Salt, payloads[i].Bytes)}}})
 	}
 	call, _ := calls.Enqueue(b.origin(), e, payloads)
-	return b.commit(call)
+	return call
 }
 
 // claim is the rows of the claims that a worker is granted.

@@ -18,6 +18,9 @@ import (
 // commit keeps everything, and gives the events their positions.
 func (a *attempt) commit(ctx context.Context) error {
 	if len(a.log) == 0 {
+		if ids := slices.Collect(maps.Keys(a.repeated)); len(ids) > 0 {
+			return a.sure(ctx, ids[0]) // of all that was before it, whichever it is
+		}
 		return nil
 	}
 	p := a.s.pipeline()
@@ -27,6 +30,7 @@ func (a *attempt) commit(ctx context.Context) error {
 		p.exec(unmovedQuery, a.guarded.text, a.guarded.through.through)
 	}
 	a.confirm(p)
+	a.writeUnstaged(p)
 	a.writeMessages(p)
 	a.writeTopics(p)
 	a.writeKeys(p)
@@ -53,7 +57,9 @@ func (a *attempt) commit(ctx context.Context) error {
 		r.Place(at)
 		at += int64(len(r.Stored))
 	}
+	a.s.epochs.gave(at - 1)
 	a.s.saw(a.number)
+	a.s.leave(a.prune.through)
 	a.s.added(len(a.log), now)
 	a.s.committed(a.woken, a.ended)
 	return nil
@@ -99,7 +105,7 @@ const (
 	firstHere = "((SELECT currval('@blocks')) << 14)"
 
 	appendLock  = "LOCK TABLE ONLY @events IN ROW EXCLUSIVE MODE"
-	numberQuery = "SELECT q.n, @within(q.n, $1, $2)::text FROM (SELECT nextval('@blocks') AS n OFFSET 0) q"
+	numberQuery = "SELECT q.n, @within(q.n, $1, $2)::text, @started(" + serverText + ", $3)::text FROM (SELECT nextval('@blocks') AS n OFFSET 0) q"
 )
 
 // confirm makes sure that what views had without its being held is as it was.
@@ -192,11 +198,11 @@ func blob(b []byte) []byte {
 // drawNumber draws the number of the transaction, behind the lock by which readers know that it is under way.
 func (a *attempt) drawNumber(p *pipeline) {
 	p.exec(appendLock)
-	r := newRecord("number, within")
+	r := newRecord("number, within, started")
 	p.query(r, func() error {
 		a.number = r.whole(0, 1, math.MaxInt64>>blockBits)
 		return r.err
-	}, numberQuery, a.span.lower, a.span.upper)
+	}, numberQuery, a.span.lower, a.span.upper, a.start)
 }
 
 // newMessages is the rows of messages that have none yet.

@@ -25,7 +25,7 @@ func template(t *testing.T) pgtest.Template {
 	}
 }
 
-// suite is the contract on schemas of one database.
+// suite is the contract on databases that are lent from one test to the next.
 func suite(wrap func(store.Store) store.Store) storetest.Suite {
 	var mu sync.Mutex
 	places := map[store.Store]string{}
@@ -43,10 +43,10 @@ func suite(wrap func(store.Store) store.Store) storetest.Suite {
 	}
 	return storetest.Suite{
 		Open: func(t *testing.T) store.Store {
-			return at(t, template(t).Database(t), postgres.Options{})
+			return at(t, template(t).Borrowed(t), postgres.Options{})
 		},
 		OpenAt: func(t *testing.T, clock func() time.Time) store.Store {
-			return at(t, template(t).Database(t), postgres.Options{Clock: clock})
+			return at(t, template(t).Borrowed(t), postgres.Options{Clock: clock})
 		},
 		Again: func(t *testing.T, s store.Store) store.Store {
 			mu.Lock()

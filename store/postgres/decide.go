@@ -42,6 +42,7 @@ func (s *Store) Decide(ctx context.Context, calls ...store.Call) ([]store.Receip
 type plan struct {
 	reading  bool // what is known must be read
 	doubting bool // what is said to be new is looked up
+	holding  bool // a glance was not enough
 	entities map[events.Entity]bool
 	permits  map[store.PermitKey]bool
 	topics   map[string]bool // their rows are held: their counts move
@@ -81,11 +82,13 @@ func (s *Store) decide(ctx context.Context, calls []store.Call) ([]store.Receipt
 			return receipts, nil
 		}
 		pauses, again := p.learn(err)
-		if code(err) == codeBeyond || code(err) == codeNoRange {
-			if err := s.keepRanges(ctx); err != nil {
-				return nil, s.classed(err)
+		if lacks := s.lacking(err); lacks != nil {
+			pauses, again = false, true
+			if supplied := lacks(ctx); code(supplied) == codeLocked || code(supplied) == codeDeadlock {
+				pauses, err = true, supplied
+			} else if supplied != nil {
+				return nil, s.classed(supplied)
 			}
-			again = true
 		}
 		if !again || try == maxTries && code(err) != codeLocked {
 			return nil, s.classed(err)
@@ -97,6 +100,17 @@ func (s *Store) decide(ctx context.Context, calls []store.Call) ([]store.Receipt
 			wait = min(2*wait, mostWait)
 		}
 	}
+}
+
+// lacking is what brings what a try has found missing; nil where nothing was.
+func (s *Store) lacking(err error) func(context.Context) error {
+	switch code(err) {
+	case codeBeyond, codeNoRange:
+		return s.haveRanges
+	case codeStarted:
+		return s.recognize
+	}
+	return nil
 }
 
 // learn takes in why a try came to nothing. It is false where there is no use in another.
@@ -119,6 +133,9 @@ func (p *plan) learn(err error) (pauses, again bool) {
 		return false, true
 	case errors.Is(err, errBlind):
 		p.reading = true
+		return false, true
+	case errors.Is(err, errGlanced):
+		p.holding = true
 		return false, true
 	}
 	switch code(err) {
@@ -171,6 +188,7 @@ func (s *Store) try(ctx context.Context, calls []store.Call, p *plan) ([]store.R
 	}
 	defer a.close()
 	calls = alone(calls)
+	a.looks = !p.holding && s.empties.all(calls)
 	if err := a.hold(ctx, calls); err != nil {
 		if a.conn != nil && a.conn.Conn().IsClosed() && !ended(ctx, err) {
 			err = lostError{err}
@@ -178,6 +196,9 @@ func (s *Store) try(ctx context.Context, calls []store.Call, p *plan) ([]store.R
 		return nil, err
 	}
 	receipts, err := a.decideAll(calls)
+	if err == nil && a.looks && len(a.log) > 0 {
+		err = errGlanced
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,22 @@
 //
 // Open makes the schema, which is called foundling unless the options say otherwise, and brings an older one to this version; [Migrate] does so alone,
 // for a role that may, and Options.NoMigrate is for processes whose role may not. The role that opens a store needs no more than to own that schema.
-// Nothing lies in any other schema, and no statement has a name or leaves a setting behind, so a pooler that gives each transaction another
-// connection (PgBouncer) may stand between; hints and migrations want a direct one.
+// Nothing lies in any other schema.
+//
+// # Roles and poolers
+//
+// A role that enqueues and works needs no right to make anything:
+//
+//	GRANT USAGE ON SCHEMA foundling TO worker;
+//	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA foundling TO worker;
+//	GRANT SELECT, USAGE ON ALL SEQUENCES IN SCHEMA foundling TO worker;
+//
+// Some process whose role owns the schema must work beside it, or [Migrate] be run now and then: it makes the next ranges of the log, some million
+// transactions ahead, and takes away those that were let go.
+//
+// No statement has a name or leaves a setting behind, so a pooler that gives each transaction another connection (PgBouncer in transaction mode) may
+// stand between; migrations and hints from other processes take Options.Direct, which leads past it. Heartbeats take the pooler as commits do. No statement
+// is called off behind a pooler, since some versions of PgBouncer end by that: it goes on until its time-outs end it.
 //
 // # What is written where
 //
@@ -22,7 +36,26 @@
 //
 // A commit of what its caller knows, and of new messages, takes one round trip to the server; a claim takes two, and one more where its messages
 // have locks. Locks, statements and transactions that wait for their client are bounded (see [Options]): a process that is stopped between two round
-// trips delays the others by no more than that. One that is stopped while it sends holds what it has until its connection ends.
+// trips delays the others by no more than that. One that is stopped while it sends is bounded from Postgres 17 on, by three times WriteTimeout; before, it
+// holds what it has until its connection ends.
+//
+// # Enqueueing in a transaction of the caller's own
+//
+// [EnqueueTx] and [EnqueueSQLTx] enqueue in the transaction that changes the caller's own tables in the same database: the messages are there exactly
+// when it commits.
+//
+//	tx, err := pool.Begin(ctx)
+//	…
+//	_, err = tx.Exec(ctx, "INSERT INTO orders …")
+//	ids, err := postgres.EnqueueTx(ctx, client, tx, receipts.Draft(receipt, foundling.EnqueueOptions{Key: number}))
+//	err = tx.Commit(ctx)
+//
+// Such a transaction may stay open for long, so it does not touch the log, whose readers would have to wait for it: it stages the messages in a table
+// of their own. After its commit workers move what they see into the log, in the order of staging, each with its row in one transaction, so that it is
+// there once whoever moves it and whenever he is killed. Claims take no part in that: one worker of each process looks for what is staged once a second
+// while there is nothing, and at once when the commit of one that staged something says so, by a notification in the caller's transaction that a
+// process sends once a second at most. Commits that notify take turns in all of the database, and what is to be prepared must not notify at all:
+// Options.NoNotify sends none. A process that only enqueues needs a store of [Unconnected] and the right to insert into that table.
 //
 // # What is certain
 //

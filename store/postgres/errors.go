@@ -15,6 +15,7 @@ import (
 const (
 	codeMoved       = "FD001" // must: what a commit stands on is not as it was
 	codeBeyond      = "FD002" // within: the number of a commit lies in no known range
+	codeStarted     = "FD003" // started: nobody has written down yet that the server was started
 	codeTaken       = "23505" // unique_violation
 	codeNoRange     = "23514" // check_violation: no partition of a table
 	codeDeadlock    = "40P01"
@@ -26,6 +27,8 @@ const (
 	codeStatement   = "57014" // query_canceled: by statement_timeout
 	codeNoTable     = "42P01"
 	codeDuplicate   = "42P07" // duplicate_table
+	codeProtocol    = "08P01" // protocol_violation: a pooler takes no settings
+	codeDenied      = "42501" // insufficient_privilege
 	codeNoSchema    = "3F000"
 	codeNoFunction  = "42883"
 	codeIdleTooLong = "25P03" // idle_in_transaction_session_timeout
@@ -55,7 +58,11 @@ func (s *Store) classed(err error) error {
 	case codeFull:
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
 	case codeReadOnly:
-		return fmt.Errorf("the server takes no writes (it is a standby, or was set to be read only): %w", err)
+		return fmt.Errorf("the server takes no writes: it is a standby, or default_transaction_read_only is on; connect to its primary,"+
+			" or have that switched off for this role and database: %w", err)
+	case codeDenied, codeNoSchema:
+		return fmt.Errorf("the role may not do all that a store asks of it: let it own schema %s, or give it the rights that the documentation of"+
+			" package postgres names and have a role that owns the schema work beside it: %w", s.options.Schema, err)
 	}
 	if s.isClosed() && !errors.Is(err, store.ErrClosed) && strings.Contains(err.Error(), "closed pool") {
 		return store.ErrClosed

@@ -13,7 +13,7 @@ import (
 
 // This file holds what the calls of a transaction name, in one round trip. Everybody takes in this order, and waits for nothing once he has taken
 // what stands further behind: advisory keys by number, rows of messages by id, keys of messages without a row, rows of topics by name. What is
-// taken behind them is taken only where nobody has it: messages to be claimed, and their locks.
+// staged is taken behind the advisory keys, and only where nobody has it; so is, behind all of them, what is to be claimed: messages, and their locks.
 
 // wants is what the calls name.
 type wants struct {
@@ -26,6 +26,7 @@ type wants struct {
 	permits  map[store.PermitKey]bool
 	locks    map[string]bool // whose waiters are read
 	beats    map[events.ID]bool
+	staged   map[int64]bool
 	fence    bool
 
 	claims    map[string]int // per topic how many claimable messages
@@ -38,6 +39,7 @@ func newWants() *wants {
 	return &wants{
 		gate: gate{}, ids: map[store.CommitID]bool{}, messages: map[events.ID]bool{}, topics: map[string]bool{}, others: map[events.Entity]bool{},
 		keys: map[store.Key]bool{}, permits: map[store.PermitKey]bool{}, locks: map[string]bool{}, beats: map[events.ID]bool{},
+		staged: map[int64]bool{},
 		claims: map[string]int{}, estates: map[events.ID]int{}, uncounted: map[string]int{}, holders: map[string]int{},
 	}
 }
@@ -101,6 +103,9 @@ func (a *attempt) want(w *wants, need *store.Need) {
 	for _, worker := range need.Beats {
 		w.beats[worker] = true
 	}
+	for _, place := range need.Staged {
+		w.staged[place] = true
+	}
 	w.fence = w.fence || len(need.Locks)+len(need.Holders)+len(need.Claims)+len(need.Permits) > 0
 }
 
@@ -158,6 +163,7 @@ func (a *attempt) hold(ctx context.Context, calls []store.Call) (err error) {
 	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED")
 	p.exec(pins, a.s.pinArgs()...)
 	w.gate.take(p)
+	a.holdStaged(p, w)
 	a.holdMessages(p, w)
 	a.holdTopics(p, w)
 	a.readNamed(p, w)
@@ -167,8 +173,17 @@ func (a *attempt) hold(ctx context.Context, calls []store.Call) (err error) {
 	}
 	a.readBeats(p, w.beats)
 	a.s.askTime(p, &a.now)
+	if a.looks {
+		p.exec("COMMIT")
+	}
 	if err := p.run(ctx, a.conn.Conn()); err != nil {
 		return err
+	}
+	a.s.empties.took(a)
+	if a.looks {
+		if err := a.glanced(); err != nil {
+			return err
+		}
 	}
 	for _, more := range []func() error{
 		a.longer,
@@ -216,7 +231,7 @@ const (
 	permitsByKey = "SELECT " + permitColumns + " FROM unnest($1::text[], $2::bigint[]) AS u (l, t) JOIN @permits p ON p.lock = u.l AND p.token = u.t"
 	stateQuery   = "SELECT (SELECT value FROM @meta WHERE name = 'ids_dropped'), p.through, p.at, p.checksum" +
 		" FROM (SELECT 1::smallint AS id) one LEFT JOIN @pruned p ON p.id = one.id"
-	fenceQuery = "SELECT nextval('@fences')"
+	fenceQuery = "SELECT nextval('@fences') + " + fencesSkipped
 )
 
 func (a *attempt) holdMessages(p *pipeline, w *wants) {

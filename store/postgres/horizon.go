@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -31,6 +32,7 @@ type look struct {
 	sealed  int64 // up to where somebody found the log final
 	writers map[string]struct{}
 	newest  decisionEnd // of what can be read now
+	epoch   string      // the newest
 	pruned
 }
 
@@ -50,15 +52,15 @@ func (d decisionEnd) position() int64 {
 
 // The queries of a look, in their order: what is drawn, who writes, what is there.
 const (
-	serverText   = "extract(epoch FROM pg_postmaster_start_time())::text || '/' || '@events'::regclass::oid::text"
+	serverText   = "extract(epoch FROM pg_postmaster_start_time())::text || '/' || '@events'::regclass::oid::text || '/' || current_database()"
 	drawnColumns = "standby, server, drawn"
 	drawnQuery   = "SELECT pg_is_in_recovery(), " + serverText + ", CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM @blocks"
 	writersQuery = "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND granted AND mode = 'RowExclusiveLock'" +
 		" AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND relation = '@events'::regclass"
 	endColumns   = "number, events"
 	newestQuery  = "SELECT " + endColumns + " FROM @decisions ORDER BY number DESC LIMIT 1"
-	edgesColumns = "safe, through, at, checksum"
-	edgesQuery   = "SELECT h.safe, p.through, p.at, p.checksum FROM (SELECT 1::smallint AS id) one" +
+	edgesColumns = "safe, through, at, checksum, epoch"
+	edgesQuery   = "SELECT h.safe, p.through, p.at, p.checksum, (" + newestEpoch + ") FROM (SELECT 1::smallint AS id) one" +
 		" LEFT JOIN @log_head h ON h.id = one.id LEFT JOIN @pruned p ON p.id = one.id"
 	// The last transaction up to a number.
 	headQuery = "SELECT " + endColumns + " FROM @decisions WHERE number <= $1 ORDER BY number DESC LIMIT 1"
@@ -80,6 +82,9 @@ func (s *Store) lookNow(ctx context.Context) (l *look, err error) {
 		p.query(newest, func() error { return l.newest.read(newest) }, newestQuery)
 		p.query(edges, func() error { return l.edges(edges) }, edgesQuery)
 	})
+	if err == nil {
+		err = s.knows(ctx, l)
+	}
 	return l, err
 }
 
@@ -95,6 +100,9 @@ func (l *look) edges(r *record) error {
 	}
 	if !r.null(1) {
 		l.pruned = r.pruned(1)
+	}
+	if !r.null(4) {
+		l.epoch = r.text(4)
 	}
 	return damaged(events.LogEntity(), "up to where it is sealed and pruned", r.err)
 }
@@ -182,29 +190,36 @@ func pause(ctx context.Context, d time.Duration) error {
 // is ahead of the log: what it has passed is there. On a standby nobody can tell one that is ahead from one that comes from the primary.
 func (s *Store) behind(cursor store.Cursor, l *look) (int64, error) {
 	position, err := cursor.Position(s.id)
+	if err == nil {
+		err = s.lasts(cursor, position, l)
+	}
 	if err == nil && !l.standby {
 		_, err = cursor.Within(s.id, max(l.newest.position(), l.through))
 	}
 	if err == nil && position < l.through {
-		err = &store.PrunedError{Asked: cursor, First: store.CursorAt(s.id, l.through)}
+		err = &store.PrunedError{Asked: cursor, First: s.cursorAt(l.through)}
 	}
 	return position, err
 }
 
 // Head implements store.Store. It waits for writers as Read does.
 func (s *Store) Head(ctx context.Context) (store.Cursor, error) {
-	end, err := s.head(ctx)
-	if err != nil {
-		return "", fmt.Errorf("postgres: head: %w", err)
+	for {
+		l, err := s.look(ctx)
+		var end int64
+		if err == nil {
+			end, err = s.head(ctx, l)
+		}
+		if err != nil && !errors.Is(err, errEpoch) {
+			return "", fmt.Errorf("postgres: head: %w", err)
+		}
+		if err == nil {
+			return s.cursorIn(upTo(s.epochs.known(), l.epoch), end, time.Time{}), nil
+		}
 	}
-	return store.CursorAt(s.id, end), nil
 }
 
-func (s *Store) head(ctx context.Context) (int64, error) {
-	l, err := s.look(ctx)
-	if err != nil {
-		return 0, err
-	}
+func (s *Store) head(ctx context.Context, l *look) (int64, error) {
 	final, err := s.settled(ctx, l)
 	if err != nil {
 		return 0, err
@@ -213,6 +228,7 @@ func (s *Store) head(ctx context.Context) (int64, error) {
 	err = s.ask(ctx, func(p *pipeline) {
 		r := newRecord(endColumns)
 		p.query(r, func() error { return newest.read(r) }, headQuery, final)
+		p.within(l)
 	})
 	return max(newest.position(), l.through), err
 }

@@ -71,6 +71,7 @@ func (a *attempt) keep(call *store.Call, now time.Time, changes store.Changes) (
 	}
 	a.woken.add(changes)
 	a.erase = append(a.erase, changes.Erase...)
+	a.unstage(changes.Unstage)
 	if changes.Prune != 0 {
 		a.prune = a.offered
 	}

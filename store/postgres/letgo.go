@@ -44,7 +44,7 @@ var pruneStatements = []string{
 	"DELETE FROM @results" + whereItLies,
 	"DELETE FROM @snapshots WHERE stream IN (SELECT stream FROM @snapshots" + whereItLies + " FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM @events" + whereItLies,
-	"DELETE FROM @decisions WHERE number >= ($1 >> 14) AND number <= ($2 >> 14) AND (number << 14) + events - 1 <= $2",
+	"DELETE FROM @decisions WHERE number >= ($1::bigint >> 14) AND number <= ($2::bigint >> 14) AND (number << 14) + events - 1 <= $2",
 }
 
 const (

@@ -22,9 +22,10 @@ type hintWaits struct {
 	silence time.Duration // after which a listener finds out whether it still hears
 	echo    time.Duration // within which it must hear itself
 	bound   time.Duration // of one statement
+	deaf    time.Duration // after which it listens again where it has never heard anything
 }
 
-var usualWaits = hintWaits{gather: 5 * time.Millisecond, silence: 15 * time.Second, echo: 2 * time.Second, bound: 5 * time.Second}
+var usualWaits = hintWaits{gather: 5 * time.Millisecond, silence: 15 * time.Second, echo: 2 * time.Second, bound: 5 * time.Second, deaf: 10 * time.Minute}
 
 // note is what one process tells the others.
 type note struct {
@@ -129,7 +130,7 @@ func (h *hints) tellOn(fine func()) error {
 // tellNow sends what there is.
 func (h *hints) tellNow(ctx context.Context, conn **pgx.Conn) (err error) {
 	if *conn == nil {
-		if *conn, err = pgx.ConnectConfig(ctx, h.config.Copy()); err != nil {
+		if *conn, err = pgx.ConnectConfig(ctx, h.pooler.patient(h.config)); err != nil {
 			return err
 		}
 	}

@@ -54,28 +54,43 @@ func Migrate(ctx context.Context, dsn string, o Options) error {
 func connect(ctx context.Context, dsn string, o Options) (*Store, error) {
 	o, err := o.settled()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	config, err := configure(dsn, o)
 	if err != nil {
 		return nil, err
 	}
+	direct := config
+	if o.Direct != "" {
+		if direct, err = configure(o.Direct, o); err != nil {
+			return nil, fmt.Errorf("option Direct: %w", err)
+		}
+	}
 	s := &Store{
-		config: config.ConnConfig, prefix: pgx.Identifier{o.Schema}.Sanitize() + ".", options: o, closing: make(chan struct{}),
+		config: config.ConnConfig, direct: direct.ConnConfig, prefix: pgx.Identifier{o.Schema}.Sanitize() + ".", options: o, closing: make(chan struct{}),
+		desk: newDesk(o),
 	}
 	config.ConnConfig.OnNotice = s.warnings.take
+	config.ConnConfig.OnNotification = ignored
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		s.pooler.hold(c)
+		return nil
+	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("%s: %w", s, err)
 	}
 	return s, nil
 }
 
+// ignored is a notification that comes over a connection which nobody listens on: a pooler gave it one that somebody else had listened on. They
+// would be kept for ever.
+func ignored(*pgconn.PgConn, *pgconn.Notification) {}
+
 // configure reads a connection string. What is wrong with it is not repeated: it may have a password.
 func configure(dsn string, o Options) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		return nil, errors.New("the connection string is none, or one of its settings is none:" +
-			" want postgres://user@host:port/database?setting=value, or host=… port=… dbname=… user=…")
+		return nil, fmt.Errorf("%w: want postgres://user@host:port/database?setting=value, or host=… port=… dbname=… user=…", ErrDSN)
 	}
 	config.MaxConns = int32(o.MaxConns)
 	config.MinConns = 0
@@ -100,6 +115,9 @@ func (s *Store) String() string {
 
 // open makes what is not there, checks what is, and learns what every commit needs to know.
 func (s *Store) open(ctx context.Context) error {
+	if err := s.findPooler(ctx); err != nil {
+		return err
+	}
 	standby, err := s.inspect(ctx)
 	if err != nil {
 		return err
@@ -111,9 +129,20 @@ func (s *Store) open(ctx context.Context) error {
 		return err
 	}
 	if standby {
+		return errors.Join(s.loadEpochs(ctx), s.loadRanges(ctx))
+	}
+	err = s.recognize(ctx)
+	if code(err) == codeDenied || code(err) == codeReadOnly { // whoever writes does so
+		err = s.loadEpochs(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	err = s.keepRanges(ctx)
+	if code(err) == codeDenied { // others make them
 		return s.loadRanges(ctx)
 	}
-	return s.keepRanges(ctx)
+	return err
 }
 
 // Close implements store.Store. Calls under way are waited for.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"log/slog"
 	"regexp"
 	"time"
 )
@@ -10,7 +11,14 @@ import (
 type Options struct {
 	Schema string           // the schema that the store lives in: lower case letters, digits and _; "foundling" where it is empty
 	Clock  func() time.Time // the store's time; nil is the server's. All processes of a store should have the same. For tests
-	// MaxConns is the most connections for commits and reads; 8 where it is 0. Heartbeats and hints have one of their own beside them.
+	// Direct is a connection string of the same database that leads to the server itself, for hints from other processes (LISTEN) and migrations,
+	// where a pooler that gives each transaction another connection (PgBouncer in transaction mode) stands in the way of the other. Where it is
+	// empty they take that too: then there are no hints behind a pooler, and work of other processes is found by polling.
+	Direct string
+	// Logger is told what no caller hears of: that there are no hints. nil is slog.Default.
+	Logger *slog.Logger
+	// MaxConns is the most connections for commits and reads; 8 where it is 0. Heartbeats, hints to others and hints from others have one
+	// each beside them, once they need it.
 	MaxConns int
 	// LockTimeout is how long a statement waits for a lock before the commit is begun anew; 2 s where it is 0.
 	LockTimeout time.Duration
@@ -21,6 +29,10 @@ type Options struct {
 	IdleTimeout time.Duration
 	// ReadPatience is how long a read waits for commits under way to end, so as to see what was committed before it began; 1 s where it is 0.
 	ReadPatience time.Duration
+	// NoNotify has EnqueueTx and EnqueueSQLTx send no notification in the caller's transaction: workers find what is staged by looking for it, within
+	// a second or so. For transactions that are to be prepared (PREPARE TRANSACTION), which may not notify, and for those who spare their server the
+	// lock that commits take in turn where they notify. Otherwise a process notifies once a second at most.
+	NoNotify bool
 	// NoMigrate has Open find a store of this version and never make or migrate one: for roles that may not.
 	NoMigrate bool
 }
@@ -34,6 +46,9 @@ func (o Options) settled() (Options, error) {
 	}
 	if !schemaName.MatchString(o.Schema) {
 		return o, fmt.Errorf("option Schema: %q, want up to 40 lower case letters, digits and _, no digit first", o.Schema)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
 	}
 	if o.MaxConns < 0 {
 		return o, fmt.Errorf("option MaxConns: %d, want at least 1", o.MaxConns)

@@ -199,6 +199,9 @@ func (a *attempt) holdMore(ctx context.Context, w *wants) error {
 	if len(tries)+len(estates)+len(streams)+len(resting) == 0 {
 		return nil
 	}
+	if a.looks {
+		return errGlanced
+	}
 	a.tryLocks(p, tries)
 	a.readPermits(p, estates)
 	locks := make([]events.Entity, len(tries))

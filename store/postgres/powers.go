@@ -13,6 +13,7 @@ var (
 	_ store.Heart  = (*Store)(nil)
 	_ store.Leaser = (*Store)(nil)
 	_ store.Shelf  = (*Store)(nil)
+	_ store.Stager = (*Store)(nil)
 )
 
 // powers is what stands beside commits: the horizon of readers, heartbeats and leases, hints.
@@ -26,8 +27,8 @@ type powers struct {
 
 // openPowers begins them. Nothing connects before it is needed.
 func (s *Store) openPowers() {
-	s.powers.pulse = newPulse(s.config)
-	s.powers.hints = newHints(s.config, s.id)
+	s.powers.pulse = newPulse(s.config, &s.pooler)
+	s.powers.hints = newHints(s)
 }
 
 // closePowers ends them. No call is under way.

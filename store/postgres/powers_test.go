@@ -208,10 +208,10 @@ func TestAListenerThatHasGoneDeafNotices(t *testing.T) {
 	s, other := openAt(t, dsn, Options{}), openAt(t, dsn, Options{})
 	h := other.powers.hints
 	h.waits.silence, h.waits.echo = 100*time.Millisecond, 500*time.Millisecond
-	h.config = h.config.Copy()
+	h.direct = h.direct.Copy()
 	dialed := make(chan *deafConn, 100)
-	dial := h.config.DialFunc
-	h.config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := h.direct.DialFunc
+	h.direct.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err

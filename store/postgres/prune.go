@@ -62,11 +62,15 @@ var (
 
 // readPrunable finds how much of the beginning of the log may go, where the call asks, up to a number that is final.
 func (a *attempt) readPrunable(ctx context.Context, call *store.Call, final int64, end int64) error {
+	a.s.leave(a.pruned.through) // somebody may have been in the way of that
 	p := &call.Need.Prune
 	upto := int64(math.MaxInt64)
 	if p.Upto != "" {
 		var err error
-		if upto, err = p.Upto.Within(a.s.id, end); err != nil {
+		if upto, err = p.Upto.Within(a.s.id, end); err == nil {
+			err = a.s.lasts(p.Upto, upto, &look{})
+		}
+		if err != nil {
 			a.unprunable = atFault{err}
 			return nil
 		}
@@ -241,5 +245,5 @@ func (s *Store) First(ctx context.Context) (store.Cursor, error) {
 	if l.through == 0 {
 		return "", nil
 	}
-	return store.CursorAt(s.id, l.through), nil
+	return s.cursorAt(l.through), nil
 }

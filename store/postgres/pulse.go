@@ -14,6 +14,7 @@ import (
 // when it is first needed, and made anew, ever more slowly, where it was lost.
 type pulse struct {
 	config *pgx.ConnConfig
+	pooler *pooler
 	turn   chan struct{} // its one seat is taken by whoever uses what follows
 	conn   *pgx.Conn
 	pace   *backoff.ExponentialBackOff
@@ -24,8 +25,8 @@ type pulse struct {
 // beatTimeout bounds a statement on the pulse: a connection that is silent for so long is given up.
 const beatTimeout = 5 * time.Second
 
-func newPulse(config *pgx.ConnConfig) *pulse {
-	return &pulse{config: config, turn: make(chan struct{}, 1), pace: reconnecting()}
+func newPulse(config *pgx.ConnConfig, pooler *pooler) *pulse {
+	return &pulse{config: config, pooler: pooler, turn: make(chan struct{}, 1), pace: reconnecting()}
 }
 
 // reconnecting is the pace at which a lost connection is tried again.
@@ -77,7 +78,7 @@ func (p *pulse) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	conn, err := pgx.ConnectConfig(ctx, p.config.Copy())
+	conn, err := pgx.ConnectConfig(ctx, p.pooler.patient(p.config))
 	if err != nil {
 		p.next = time.Now().Add(p.pace.NextBackOff())
 		return err

@@ -16,11 +16,15 @@ import (
 // This file keeps ranges of the log ready: a table for events and one for decisions, by the numbers of transactions. They are attached as checked
 // plain tables, which stops no writer.
 
+// The number of ranges is bounded, whatever the pace and however long nothing goes: a query by stream is planned for all of them, which takes
+// 0.5 ms for 10 ranges, 10 ms for 100 and 100 ms for 500. So a range is a share of all numbers that are kept: a log that is pruned has as many as there
+// are shares, beside those that are ready, and one that is kept for ever gets some seven more whenever its numbers have become e times as many: it has
+// 40 with a thousand million of them, 90 with a million million.
 const (
-	leastRange = 1 << 17 // numbers
-	mostRange  = 1 << 24
-	rangeLasts = 6 * time.Hour // that many numbers a range has, at the pace of the one before, within the bounds
-	ahead      = 3             // ranges are ready beyond the one in use
+	leastRange = 1 << 20 // numbers
+	shares     = 4
+	rangeLasts = 10 * time.Minute // at the pace of the one in use, at least
+	ahead      = 3                // ranges are ready beyond the one in use
 )
 
 // span is a range of numbers.
@@ -35,6 +39,7 @@ type ranges struct {
 	list    []span // in order
 	newest  int64  // the highest number that was seen
 	keeping bool   // somebody makes ranges, or notes that one has begun
+	leaving leaving
 }
 
 const rangesQuery = "SELECT lower, upper, begun_at FROM @ranges ORDER BY lower"
@@ -85,14 +90,23 @@ func (s *Store) saw(number int64) {
 		go func() {
 			defer s.calls.Done()
 			ctx, cancel := context.WithTimeout(context.Background(), 2*s.options.WriteTimeout)
-			_ = s.keepRanges(ctx) // whoever finds none makes one, or says why not
+			err := s.keepRanges(ctx) // whoever finds none makes one, or says why not
+			if err != nil {
+				_ = s.loadRanges(ctx) // those of others
+			}
 			cancel()
+			if err != nil { // it may be that this role never can
+				_ = s.rest(context.Background(), keepAgain)
+			}
 			r.mu.Lock()
 			r.keeping = false
 			r.mu.Unlock()
 		}()
 	}
 }
+
+// keepAgain is about how long nobody tries to make ranges ahead again who could not.
+const keepAgain = 10 * time.Second
 
 // rangesLock keeps two processes from making the same range.
 const rangesLock = "ranges"
@@ -134,6 +148,19 @@ func (s *Store) keepRanges(ctx context.Context) error {
 	s.ranges.list, s.ranges.newest = list, max(s.ranges.newest, newest)
 	s.ranges.mu.Unlock()
 	return nil
+}
+
+// haveRanges makes ranges ready, or, where this role may not, finds those that others have made. It is an error where there is none.
+func (s *Store) haveRanges(ctx context.Context) error {
+	denied := s.keepRanges(ctx)
+	if code(denied) != codeDenied {
+		return denied
+	}
+	err := s.loadRanges(ctx)
+	if err == nil && s.ranges.current() == (span{}) {
+		err = denied
+	}
+	return err
 }
 
 // loadRanges learns which ranges there are, and makes none.
@@ -181,26 +208,26 @@ func (s *Store) missing(list []span, newest int64, _ time.Time) int {
 	return max(0, ahead+1-ready)
 }
 
-// nextRange is the range behind those that there are.
+// nextRange is the range behind those that there are, and behind all numbers that are drawn where the ranges end before them.
 func nextRange(list []span, newest int64, now time.Time) span {
 	if len(list) == 0 {
 		lower := max(newest/leastRange*leastRange, 1)
 		return span{lower: lower, upper: (newest/leastRange + 1) * leastRange}
 	}
-	size := int64(leastRange)
+	last := list[len(list)-1].upper
+	size := max(leastRange, (newest-list[0].lower)/shares)
 	for _, s := range list {
 		if used := newest - s.lower; used > 0 && newest < s.upper && !s.begun.IsZero() && now.Sub(s.begun) > time.Minute {
-			size = int64(float64(used) * float64(rangeLasts) / float64(now.Sub(s.begun)))
+			size = max(size, int64(float64(used)*float64(rangeLasts)/float64(now.Sub(s.begun))))
 		}
 	}
-	size = min(max(size, leastRange), mostRange)
-	lower := list[len(list)-1].upper
-	return span{lower: lower, upper: lower + size/leastRange*leastRange}
+	lower := max(last, newest/leastRange*leastRange)
+	return span{lower: lower, upper: lower + (size+leastRange-1)/leastRange*leastRange}
 }
 
-// makeRange makes the tables of a range, in the transaction of the connection.
-func (s *Store) makeRange(ctx context.Context, conn *pgx.Conn, r span) (span, error) {
-	for _, text := range []string{
+// rangeTables is what makes the tables of a range.
+func rangeTables(r span) []string {
+	return []string{
 		fmt.Sprintf("CREATE TABLE @events_%d (LIKE @events, CHECK (position >= %d AND position < %d))", r.lower, firstOf(r.lower), firstOf(r.upper)),
 		fmt.Sprintf("CREATE UNIQUE INDEX ON @events_%d (stream, version)", r.lower),
 		fmt.Sprintf("CREATE INDEX ON @events_%d USING brin (position) WITH (pages_per_range = 32, autosummarize = on)", r.lower),
@@ -209,7 +236,12 @@ func (s *Store) makeRange(ctx context.Context, conn *pgx.Conn, r span) (span, er
 		fmt.Sprintf("CREATE UNIQUE INDEX ON @decisions_%d (number)", r.lower),
 		fmt.Sprintf("ALTER TABLE @decisions ATTACH PARTITION @decisions_%d FOR VALUES FROM (%d) TO (%d)", r.lower, r.lower, r.upper),
 		fmt.Sprintf("INSERT INTO @ranges (lower, upper) VALUES (%d, %d)", r.lower, r.upper),
-	} {
+	}
+}
+
+// makeRange makes the tables of a range, in the transaction of the connection.
+func (s *Store) makeRange(ctx context.Context, conn *pgx.Conn, r span) (span, error) {
+	for _, text := range rangeTables(r) {
 		// In the simple protocol: none of them is sent twice, so that there is nothing to remember of them.
 		if _, err := conn.Exec(ctx, strings.ReplaceAll(text, "@", s.prefix), pgx.QueryExecModeSimpleProtocol); err != nil {
 			return r, fmt.Errorf("range of numbers from %d: %w", r.lower, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
@@ -22,7 +23,12 @@ const (
 )
 
 // After implements store.Store.
-func (s *Store) After(r events.Recorded) store.Cursor { return store.CursorAt(s.id, r.Position) }
+func (s *Store) After(r events.Recorded) store.Cursor {
+	if r.Commit == nil { // a place in the log is asked for, by who has read no event there
+		return s.cursorAt(r.Position)
+	}
+	return s.cursorIn(s.epochs.known(), r.Position, r.At())
+}
 
 // Read implements store.Store. What was committed before it began is read, unless a writer who was there before that stays for longer than
 // Options.ReadPatience: what was drawn behind such a writer is left to a later read.
@@ -54,20 +60,24 @@ type reader struct {
 	filter  store.Filter
 	asked   store.Cursor
 	look    *look
-	settled bool  // final is all that this read may see
-	final   int64 // number up to which the log is final
-	at      int64 // position of the last event that was passed
-	version int   // that it had, where one entity is read; 0 is not known
+	epochs  []epoch // of the look
+	settled bool    // final is all that this read may see
+	final   int64   // number up to which the log is final
+	at      int64   // position up to which all was passed
+	seen    int64   // of the last event that was
+	version int     // that it had, where one entity is read; 0 is not known
 	ended   bool
 }
 
 // begin finds out where the log can be read from and up to, without waiting for anybody.
 func (r *reader) begin(ctx context.Context, after store.Cursor) (err error) {
-	r.asked = after
+	r.asked, r.settled = after, false
 	if r.look, err = r.store.look(ctx); err != nil {
 		return err
 	}
+	r.epochs = upTo(r.store.epochs.known(), r.look.epoch)
 	r.at, err = r.store.behind(after, r.look)
+	r.seen = r.at
 	r.final = r.store.powers.horizon.learn(r.look)
 	r.store.seal(r.look, r.final)
 	return err
@@ -92,7 +102,22 @@ func (r *reader) next(ctx context.Context) (list []events.Recorded, err error) {
 	if err != nil {
 		err = r.explained(ctx, err)
 	}
+	if len(list) > 0 {
+		r.seen = list[len(list)-1].Position
+		r.store.epochs.gave(r.seen)
+	}
+	if errors.Is(err, errEpoch) { // it goes on behind what it has seen, if that is still there
+		err = r.begin(ctx, r.cursor(r.seen))
+	}
 	return list, err
+}
+
+// cursor is the one at a position, by the epochs that it knows.
+func (r *reader) cursor(position int64) store.Cursor {
+	if position == 0 {
+		return ""
+	}
+	return r.store.cursorIn(r.epochs, position, time.Time{})
 }
 
 // ask asks for what follows, and behind that how much was let go: where that is beyond what was passed, some of what follows may not have been
@@ -107,6 +132,7 @@ func (r *reader) ask(ctx context.Context, fill func(*pipeline)) error {
 			gone = edge.pruned(0)
 			return damaged(events.LogEntity(), "up to where it is pruned", edge.err)
 		}, prunedQuery)
+		p.within(r.look)
 	})
 	if err == nil && r.at < gone.through {
 		err = r.overtaken(gone)
@@ -116,7 +142,7 @@ func (r *reader) ask(ctx context.Context, fill func(*pipeline)) error {
 
 // overtaken is the error of a reader that what was let go has passed.
 func (r *reader) overtaken(gone pruned) error {
-	return &store.PrunedError{Asked: store.CursorAt(r.store.id, r.at), First: store.CursorAt(r.store.id, gone.through)}
+	return &store.PrunedError{Asked: r.cursor(r.at), First: r.store.cursorAt(gone.through)}
 }
 
 // explained tells what was let go while it was read from what is damaged.
@@ -126,7 +152,11 @@ func (r *reader) explained(ctx context.Context, err error) error {
 	if !damaged && !errors.As(err, &corrupt) {
 		return err
 	}
-	if now, failed := r.store.look(ctx); failed == nil && r.at < now.through {
+	now, failed := r.store.look(ctx)
+	switch {
+	case failed == nil && now.epoch != r.look.epoch:
+		return errEpoch
+	case failed == nil && r.at < now.through:
 		return r.overtaken(now.pruned)
 	}
 	if damaged {
@@ -271,7 +301,15 @@ func decodeRun(run []decision, stored []events.Stored, wrong error) (list []even
 
 // lost is the error of an event whose commit is not what was written.
 func lost(e events.Stored, detail string) error {
-	return &events.Corrupt{Entity: e.Entity, Version: e.Version, Position: e.Position, Detail: detail}
+	return &events.Corrupt{Entity: e.Entity, Version: e.Version, Position: e.Position, Detail: detail, Begins: e.Position}
+}
+
+// begins says of what is damaged where the commit begins that cannot be read for it.
+func begins(err error, first int64) error {
+	if corrupt := (*events.Corrupt)(nil); errors.As(err, &corrupt) && corrupt.Begins == 0 {
+		corrupt.Begins = first
+	}
+	return err
 }
 
 // decode reads a transaction, commit by commit. wrong is why its events may end early.
@@ -288,12 +326,12 @@ func (d *decision) decode(stored []events.Stored, wrong error) (list []events.Re
 		for n := range c.Count {
 			if want := c.first + int64(n); n >= len(stored) || stored[n].Position != want {
 				gone := &events.Corrupt{Entity: events.LogEntity(), Position: want, Detail: "an event of commit " + c.ID.String() + " is missing"}
-				return list, cmp.Or(wrong, error(gone))
+				return list, begins(cmp.Or(wrong, error(gone)), c.first)
 			}
 		}
 		recorded, err := events.DecodeCommit(c.StoredCommit, stored[:c.Count])
 		if err != nil {
-			return list, err
+			return list, begins(err, c.first)
 		}
 		list, stored = append(list, recorded...), stored[c.Count:]
 	}

@@ -121,7 +121,17 @@ func (a *attempt) readRepeated(ctx context.Context) error {
 const (
 	giveUp      = "INSERT INTO @used_ids (id, number, ordinal) VALUES ($1, 0, 0) ON CONFLICT (id) DO NOTHING RETURNING id"
 	usedIDQuery = "SELECT number, ordinal FROM @used_ids WHERE id = $1"
+	touchUsed   = "UPDATE @used_ids SET ordinal = ordinal WHERE id = $1"
 )
+
+// sure ends a transaction that found an id used, by a commit of its own. The server shows what it has written down itself, also where the standbys that
+// were to have it first do not: whoever waited for them was called off or killed. It tells that commit only once they have all that was before it.
+func (a *attempt) sure(ctx context.Context, id store.CommitID) error {
+	p := a.s.pipeline()
+	p.exec(touchUsed, id)
+	p.exec("COMMIT")
+	return a.s.finish(ctx, a.conn, p)
+}
 
 // Outcome implements store.Store.
 func (s *Store) Outcome(ctx context.Context, id store.CommitID) (store.Receipt, bool, error) {
@@ -178,9 +188,15 @@ func (s *Store) outcome(ctx context.Context, id store.CommitID) (receipt store.R
 			return receipt, false, err
 		}
 		receipt := w.receipt(id, used, a.pruned)
-		return receipt, true, corruptOf(receipt.Err)
+		if err := corruptOf(receipt.Err); err != nil {
+			return receipt, true, err
+		}
+		if err := a.sure(ctx, id); err != nil {
+			return store.Receipt{ID: id}, false, err
+		}
+		return receipt, true, nil
 	case !made:
-		return receipt, false, nil
+		return receipt, false, a.sure(ctx, id)
 	}
 	if err := checkID(id, a.now, a.dropped); err != nil {
 		return receipt, false, err

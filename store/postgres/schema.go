@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -56,8 +57,8 @@ func (s *Store) inspect(ctx context.Context) (standby bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if server < leastServer {
-		return standby, fmt.Errorf("the server is Postgres %d, want 14 or newer", server/10000)
+	if err := checkServer(server); err != nil {
+		return standby, err
 	}
 	version := int64(0)
 	if versions > 0 {
@@ -73,10 +74,21 @@ func (s *Store) inspect(ctx context.Context) (standby bool, err error) {
 	case versions == 0 && relations > 0:
 		return standby, fmt.Errorf("%w: schema %s holds something else", store.ErrForeign, s.options.Schema)
 	case s.options.NoMigrate || standby:
-		return standby, fmt.Errorf("%w: its schema has version %d, this program wants %d: run foundling migrate with a role that may",
-			store.ErrForeign, version, SchemaVersion)
+		return standby, &OlderError{Version: int(version)}
 	}
 	return standby, s.migrate(ctx)
+}
+
+// checkServer refuses a server that is too old, by what it calls its version.
+func checkServer(version int64) error {
+	if version >= leastServer {
+		return nil
+	}
+	name := fmt.Sprint(version / 10000)
+	if version < 100000 {
+		name += fmt.Sprint(".", version/100%100)
+	}
+	return fmt.Errorf("%w: it is Postgres %s, want 14 or newer: upgrade it, or name another", ErrServer, name)
 }
 
 func (s *Store) version(ctx context.Context) (version int64, err error) {
@@ -89,12 +101,15 @@ func (s *Store) version(ctx context.Context) (version int64, err error) {
 
 // migrate brings the schema to this version, over a connection of its own: the lock that keeps two from it belongs to a session.
 func (s *Store) migrate(ctx context.Context) error {
-	config := s.config.Copy()
+	config := s.direct.Copy()
 	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	config.RuntimeParams["search_path"] = strings.TrimSuffix(s.prefix, ".")
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
 	if err := s.createSchema(ctx); err != nil {
+		return err
+	}
+	if err := s.checkDirect(ctx, db); err != nil {
 		return err
 	}
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(s.lockKey("migrations", "")), lock.WithLockTimeout(1, 120))
@@ -114,6 +129,22 @@ func (s *Store) migrate(ctx context.Context) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return s.writeWords(ctx)
+}
+
+// checkDirect makes sure that a connection keeps what was set when it began: behind a pooler the steps would run in another schema, and the lock
+// would be somebody else's.
+func (s *Store) checkDirect(ctx context.Context, db *sql.DB) error {
+	var path string
+	err := db.QueryRowContext(ctx, "SELECT current_setting('search_path')").Scan(&path)
+	if err == nil && path+"." != s.prefix {
+		err = fmt.Errorf("its search_path is %s", path)
+	} else if err != nil && code(err) != codeProtocol {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("migrations want a connection to the server itself, not by way of a pooler: Options.Direct takes a connection string for that: %w", err)
+	}
+	return nil
 }
 
 // createSchema makes the schema where it is not there. Two who do so at once may see each other.
@@ -162,8 +193,13 @@ func (s *Store) identity(ctx context.Context, standby bool) (events.ID, error) {
 
 // writeWords writes the words of this version that the schema does not have yet. They are for people: no code reads them.
 func (s *Store) writeWords(ctx context.Context) error {
-	var kinds, words []string
-	var codes []int16
+	kinds, codes, words := vocabulary()
+	_, err := s.pool.Exec(ctx, s.sql(wordsWrite), kinds, codes, words)
+	return errors.Join(err)
+}
+
+// vocabulary is what the numbers in the tables are called, a row for each index.
+func vocabulary() (kinds []string, codes []int16, words []string) {
 	add := func(kind string, code int16, word string) {
 		kinds, codes, words = append(kinds, kind), append(codes, code), append(words, word)
 	}
@@ -178,6 +214,5 @@ func (s *Store) writeWords(ctx context.Context) error {
 	for _, p := range events.Priorities() {
 		add("priority", int16(p), p.String())
 	}
-	_, err := s.pool.Exec(ctx, s.sql(wordsWrite), kinds, codes, words)
-	return errors.Join(err)
+	return kinds, codes, words
 }

@@ -21,17 +21,22 @@ import (
 type Store struct {
 	pool    *pgxpool.Pool // commits, reads; beats and leases have a connection of their own
 	config  *pgx.ConnConfig
-	prefix  string // the quoted schema with its point
+	direct  *pgx.ConnConfig // past a pooler, for what belongs to a session
+	prefix  string          // the quoted schema with its point
 	id      events.ID
 	options Options
 
 	texts    sync.Map // of statements, by what they are without the schema
 	ranges   ranges
+	epochs   epochs
 	ticks    ticks
 	counts   counting
+	empties  empties
 	ids      idUpkeep
 	warnings warnings
+	pooler   pooler
 	powers   powers // what stands beside commits and reads: heartbeats, leases, hints
+	desk     *desk  // where transactions of users' own stage messages
 
 	mu      sync.Mutex
 	closed  bool
@@ -71,11 +76,15 @@ const pins = `SELECT set_config('plan_cache_mode', 'force_generic_plan', true), 
  set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
  set_config('enable_sort', 'off', true), set_config('jit', 'off', true), set_config('lock_timeout', $1, true),
  set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $3, true),
- set_config('max_parallel_workers_per_gather', '0', true)`
+ set_config('max_parallel_workers_per_gather', '0', true), ` + wholeTimeout + `$4, true) END`
+
+// wholeTimeout bounds a transaction as a whole where the server can (Postgres 17), so that whoever was stopped while it sent a batch holds
+// what it has for no longer: no other setting bounds that.
+const wholeTimeout = "CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN set_config('transaction_timeout', "
 
 func (s *Store) pinArgs() []any {
 	ms := func(d time.Duration) string { return fmt.Sprint(max(d.Milliseconds(), 1)) }
-	return []any{ms(s.options.LockTimeout), ms(s.options.WriteTimeout), ms(s.options.IdleTimeout)}
+	return []any{ms(s.options.LockTimeout), ms(s.options.WriteTimeout), ms(s.options.IdleTimeout), ms(3 * s.options.WriteTimeout)}
 }
 
 // pipeline is statements that go to the server together, in one round trip. What is read from their answers is read in their order.

@@ -31,6 +31,7 @@ const shelfTimeout = 2 * time.Minute
 // patient has the server give a pipeline that time for each statement.
 func (p *pipeline) patient() {
 	p.exec(fmt.Sprintf("SET LOCAL statement_timeout = %d", shelfTimeout.Milliseconds()))
+	p.exec(fmt.Sprintf("SELECT %s'%d', true) END", wholeTimeout, shelfTimeout.Milliseconds()))
 }
 
 // Save implements store.Shelf.

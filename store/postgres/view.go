@@ -26,7 +26,7 @@ func (a *attempt) see(need *store.Need) (store.View, error) {
 	if a.fence > 0 {
 		v.view.Fence = events.Token(a.fence + int64(a.events) + 1) // each permit is an event at least
 	}
-	for _, hold := range []func(*store.Need) error{v.holdNamed, v.holdClaimable, v.holdPages, v.holdLocks, v.holdWaiters, v.holdPrunable} {
+	for _, hold := range []func(*store.Need) error{v.holdNamed, v.holdClaimable, v.holdPages, v.holdLocks, v.holdWaiters, v.holdPrunable, v.holdStaged} {
 		if err := hold(need); err != nil {
 			return v.view, err
 		}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -41,10 +42,16 @@ func (t *topics) put(topic string) {
 // hints wakes who watches: at once for commits of this process, by notifications of the server for those of others. Notifications are sent after the
 // commit they tell of, on a connection of their own: in the transaction that commits they would have all commits of the database take turns.
 type hints struct {
-	config *pgx.ConnConfig
-	waits  hintWaits
-	me     string // names this store among those that notify
-	name   string // of the channel
+	config  *pgx.ConnConfig // of those that tell
+	direct  *pgx.ConnConfig // of those that listen
+	pooler  *pooler
+	empties *empties
+	log     *slog.Logger
+	waits   hintWaits
+	me      string // names this store among those that notify
+	name    string // of the channel
+
+	stagedName string // of the channel on which transactions tell that they have staged something
 
 	mu       sync.Mutex
 	watchers map[*watcher]struct{}
@@ -60,11 +67,16 @@ type hints struct {
 
 type watcher struct {
 	topics []string
+	staged bool // it waits for what is staged, and for no topic
 	hints  chan struct{}
 }
 
-func newHints(config *pgx.ConnConfig, id events.ID) *hints {
-	h := &hints{config: config, waits: usualWaits, watchers: map[*watcher]struct{}{}, me: someName(), name: "foundling_" + flat(id)}
+func newHints(s *Store) *hints {
+	h := &hints{
+		config: s.config, direct: s.direct.Copy(), pooler: &s.pooler, empties: &s.empties, log: s.options.Logger, waits: usualWaits, watchers: map[*watcher]struct{}{}, me: someName(),
+		name: "foundling_" + flat(s.id), stagedName: s.desk.channel(),
+	}
+	h.direct.OnNotification = nil // they are kept until they are waited for
 	h.ends, h.end = context.WithCancel(context.Background())
 	h.told.work = make(chan struct{}, 1)
 	return h
@@ -72,8 +84,10 @@ func newHints(config *pgx.ConnConfig, id events.ID) *hints {
 
 // Watch implements store.Waiter.
 func (s *Store) Watch(topics []string) (<-chan struct{}, func()) {
-	w := &watcher{topics: slices.Clone(topics), hints: make(chan struct{}, 1)}
-	h := s.powers.hints
+	return s.powers.hints.watch(&watcher{topics: slices.Clone(topics), hints: make(chan struct{}, 1)})
+}
+
+func (h *hints) watch(w *watcher) (<-chan struct{}, func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.watchers[w] = struct{}{}
@@ -117,6 +131,7 @@ func (h *hints) hint(woken topics) {
 
 // wake wakes who watches one of the topics here.
 func (h *hints) wake(woken []string) {
+	h.empties.woke(woken)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers {
@@ -128,6 +143,7 @@ func (h *hints) wake(woken []string) {
 
 // wakeAll wakes everybody: nobody knows what was missed.
 func (h *hints) wakeAll() {
+	h.empties.forget()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for w := range h.watchers {

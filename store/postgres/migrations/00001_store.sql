@@ -38,6 +38,20 @@ CREATE TABLE decisions (
   commits  bytea   NOT NULL
 ) PARTITION BY RANGE (number);
 
+-- The times in which nothing of the log was lost. One begins whenever the server was started, or is another one, since it may have lost the newest commits
+-- (a backup was restored, a replica took over): at "begin", the position of the newest event that there was, before anything else was appended. "id" is
+-- in the cursors to positions behind that, and empty for the first. "server" tells one start from another; "history" is for people: the server's system
+-- identifier and timeline. "at" is a time by the store's clock. "fences" is added to what is drawn of the sequence fences.
+CREATE TABLE epochs (
+  ordinal integer PRIMARY KEY,
+  begin   bigint NOT NULL,
+  at      bigint NOT NULL,
+  id      text COLLATE "C" NOT NULL,
+  server  text COLLATE "C" NOT NULL,
+  history text COLLATE "C" NOT NULL,
+  fences  bigint NOT NULL
+);
+
 -- Ranges of the log that have tables, by the numbers of their transactions: lower <= number < upper, in events_N and decisions_N with N = lower.
 -- They are made ahead; begun_at is a time, by the server's clock, at which the first of the numbers was drawn already, NULL while nobody has
 -- noticed that one was. Only within a range does the server see to it that no version of an entity stands twice.
@@ -61,23 +75,24 @@ CREATE TABLE log_head (
 ) WITH (fillfactor = 10);
 
 -- Messages that are open or dead letters. place is the position of the message's first event: its place in the queue. due is set while it is queued,
--- worker and claimed_at while a claim is open, waiting 1 while it is blocked, 2 while it was sent to try again and has not.
+-- worker and claimed_at while a claim is open, waiting 1 while it is blocked, 2 while it was sent to try again and has not. What a claim leaves as it
+-- is stands first and last, and there is room for the row that it writes beside the old one: Postgres then logs what is between.
 CREATE TABLE messages (
   place      bigint   NOT NULL,
+  id         uuid     PRIMARY KEY,
+  priority   smallint NOT NULL,
+  topic      text COLLATE "C" NOT NULL,
   due        bigint,
   claimed_at bigint,
   lock_token bigint,
   version    integer  NOT NULL,
   state      smallint NOT NULL,
-  priority   smallint NOT NULL,
   waiting    smallint NOT NULL,
   counted    boolean  NOT NULL,
-  id         uuid     PRIMARY KEY,
   worker     uuid,
-  topic      text COLLATE "C" NOT NULL,
   lock       text COLLATE "C",
   fields     bytea    NOT NULL
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
+) WITH (fillfactor = 42, autovacuum_vacuum_scale_factor = 0.05);
 
 CREATE INDEX messages_claimable ON messages (topic, priority, due, place) WHERE due IS NOT NULL;
 CREATE INDEX messages_running ON messages (worker, claimed_at, id) WHERE worker IS NOT NULL;
@@ -216,6 +231,21 @@ CREATE TABLE leases (
   checksum integer NOT NULL
 ) WITH (fillfactor = 50);
 
+-- Messages that transactions of users' own have staged, each until it is moved into the log. place is the order of staging. Whoever may do no more than
+-- insert here may enqueue.
+CREATE TABLE staged (
+  place    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at       bigint  NOT NULL,
+  checksum integer NOT NULL,
+  id       uuid    NOT NULL,
+  topic    text COLLATE "C" NOT NULL,
+  draft    bytea   NOT NULL,
+  salt     bytea   NOT NULL,
+  bytes    bytea   NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02);
+
+CREATE INDEX staged_id ON staged (id);
+
 -- Words for people: kind is 'type', 'state' or 'priority'.
 CREATE TABLE words (
   kind text COLLATE "C"     NOT NULL,
@@ -241,6 +271,16 @@ CREATE FUNCTION within(number bigint, lower bigint, upper bigint) RETURNS void L
 BEGIN
   IF number < lower OR number >= upper THEN
     RAISE EXCEPTION 'foundling: number % is not in the range from % to %', number, lower, upper USING ERRCODE = 'FD002';
+  END IF;
+END $$;
+-- +goose StatementEnd
+
+-- started raises where the server is not the one whose start was written down: its log may have lost its end.
+-- +goose StatementBegin
+CREATE FUNCTION started(server text, noted text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF server <> noted THEN
+    RAISE EXCEPTION 'foundling: the server was started, which nobody has written down yet' USING ERRCODE = 'FD003';
   END IF;
 END $$;
 -- +goose StatementEnd
