@@ -22,27 +22,51 @@ func (inc *incarnation) claimLoop(ctx context.Context) {
 	poll := time.NewTimer(inc.opts.PollInterval)
 	defer poll.Stop()
 	pace := retryPace() // of claims that fail
-	for ctx.Err() == nil {
-		if command := inc.asks(); len(command.Asks) > 0 && inc.fresh() {
-			more, err := inc.claim(ctx, command)
+	for why := byHint; ctx.Err() == nil; {
+		command, wait := inc.asks(), inc.opts.PollInterval
+		var turn chan struct{} // who has no slot free leaves it to others
+		if len(command.Asks) > 0 && inc.fresh() {
+			turn, wait = inc.client.polls.turn, inc.client.polls.wait(command.Asks, why, wait)
+		}
+		if wait == 0 {
+			more, err := inc.lookFor(ctx, command, why)
 			if err != nil && ctx.Err() == nil {
 				inc.log.ErrorContext(ctx, "claim failed", keyError, err)
 				sleep(ctx, pace.NextBackOff())
+				why = byHint
 				continue
 			}
 			pace.Reset()
 			if more && err == nil {
 				continue
 			}
+			wait = inc.opts.PollInterval
 		}
-		poll.Reset(inc.opts.PollInterval)
+		poll.Reset(wait)
 		select {
 		case <-ctx.Done():
 		case <-poll.C:
+			why = byTime
+		case <-turn:
+			why = byTurn
 		case <-inc.freed:
+			why = byHint
 		case <-hints:
+			why = byHint
 		}
 	}
+}
+
+// lookFor claims, and lets the other workers of the client know what they may rely on.
+func (inc *incarnation) lookFor(ctx context.Context, command fsm.Claim, why wakes) (more bool, err error) {
+	more, left, err := inc.claim(ctx, command)
+	if left || err != nil {
+		inc.client.polls.leaves(command.Asks)
+	}
+	if left && why != byHint { // a hint has woken them all
+		hint(inc.client.polls.turn)
+	}
+	return more, err
 }
 
 // asks is a claim of as much as there are free slots for. A slot is free again when its result is settled. Each topic is the first to be
@@ -72,8 +96,8 @@ func (inc *incarnation) asks() fsm.Claim {
 }
 
 // claim carries out a claim and begins the handlers of what it granted. There may be more where it granted as much as there were slots for,
-// or looked at messages whose locks are taken.
-func (inc *incarnation) claim(ctx context.Context, command fsm.Claim) (more bool, err error) {
+// or looked at messages whose locks are taken; and there is something left for others, as far as anybody knows, where that is so of one topic.
+func (inc *incarnation) claim(ctx context.Context, command fsm.Claim) (more, left bool, err error) {
 	inc.underWay(&inc.asked)
 	defer inc.underWay(&inc.answered)
 	lapses := inc.lapses()
@@ -82,21 +106,31 @@ func (inc *incarnation) claim(ctx context.Context, command fsm.Claim) (more bool
 		return calls.Claim(o, command)
 	})
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	rows, err := inc.claimedRows(ctx, receipt)
 	if err != nil {
-		return false, err // what it holds without knowing it, reconciling gives back
+		return false, false, err // what it holds without knowing it, reconciling gives back
 	}
 	for _, row := range rows {
 		inc.start(ctx, row, lapses)
 	}
 	for _, r := range receipt.Events {
 		if t := r.Event.Type(); t == events.TypeMessageBlocked || t == events.TypeMessageDiscarded {
-			return true, nil
+			return true, true, nil
 		}
 	}
-	return len(rows) == command.Most, nil
+	more = len(rows) == command.Most
+	return more, more || exhausts(command.Asks, rows), nil
+}
+
+// exhausts reports whether as much of a topic was granted as was asked for.
+func exhausts(asks []fsm.Ask, rows []store.Row) bool {
+	granted := map[string]int{}
+	for _, row := range rows {
+		granted[row.Topic]++
+	}
+	return slices.ContainsFunc(asks, func(a fsm.Ask) bool { return granted[a.Topic] >= a.N })
 }
 
 // underWay counts a claim that is sent, or answered.

@@ -95,6 +95,7 @@ type Client struct {
 	tail   *tail
 	waits  *waits
 	staged *staging
+	polls  *polls
 }
 
 // NewClient makes a client of a store. The store stays the caller's to close, after everything that uses the client has ended.
@@ -106,7 +107,7 @@ func NewClient(s store.Store, o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{store: store.Batch(s), opts: o, source: mint.New(o.Rand), tail: newTail(), waits: newWaits(), staged: newStaging()}, nil
+	return &Client{store: store.Batch(s), opts: o, source: mint.New(o.Rand), tail: newTail(), waits: newWaits(), staged: newStaging(), polls: newPolls()}, nil
 }
 
 // within bounds one call to the store.

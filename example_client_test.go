@@ -193,7 +193,7 @@ func ExampleParseState() {
 	fmt.Println(err)
 	// Output:
 	// dead_lettered <nil>
-	// state "lost": want one of queued, blocked, running, dead_lettered, completed, cancelled, discarded: invalid
+	// state "lost": want one of queued, blocked, running, dead_lettered, completed, cancelled, discarded, staged: invalid
 }
 
 func ExampleStates() {

@@ -26,7 +26,7 @@ const (
 	Discarded    = events.Discarded // its lock was taken at its turn, and it does not wait; see SkipIfLocked
 
 	// Staged is where a message stands before all of them, for a moment, that was enqueued in a transaction of the caller's own: it has committed, and
-	// the message is not in the log yet. Get tells of it; List does not.
+	// the message is not in the log yet. Get tells of it, and List where it is asked for them.
 	Staged = events.Staged
 )
 
@@ -35,9 +35,9 @@ func States() []State {
 	return []State{Queued, Blocked, Running, DeadLettered, Completed, Cancelled, Discarded}
 }
 
-// ParseState reads the word of a message's state, as in "dead_lettered". Any other is an ErrInvalid that names those there are.
+// ParseState reads the word of a message's state, as in "dead_lettered", or "staged". Any other is an ErrInvalid that names those there are.
 func ParseState(word string) (State, error) {
-	for _, s := range States() {
+	for _, s := range append(States(), Staged) {
 		if word == s.String() {
 			return s, nil
 		}
@@ -47,7 +47,7 @@ func ParseState(word string) (State, error) {
 
 func stateWords() string {
 	words := make([]string, 0, len(States()))
-	for _, s := range States() {
+	for _, s := range append(States(), Staged) {
 		words = append(words, s.String())
 	}
 	return strings.Join(words, ", ")

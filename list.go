@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func (o ListOptions) validate() (ListOptions, error) {
 		}
 	}
 	for _, s := range o.States {
-		if !slices.Contains(States(), s) {
+		if s != Staged && !slices.Contains(States(), s) {
 			return o, fmt.Errorf("list options: %s is no state of a message, want one of %s: %w", s, stateWords(), ErrInvalid)
 		}
 	}
@@ -81,7 +82,7 @@ func (o ListOptions) validate() (ListOptions, error) {
 
 // kept are those of the states whose messages have rows.
 func (o ListOptions) kept() []State {
-	return slices.DeleteFunc(slices.Clone(o.States), hasEnded)
+	return slices.DeleteFunc(slices.Clone(o.States), func(s State) bool { return s == Staged || hasEnded(s) })
 }
 
 // made reports whether an id is of the asked time.
@@ -90,22 +91,26 @@ func (o ListOptions) made(id ID) bool {
 	return (o.From.IsZero() || !at.Before(o.From)) && (o.Until.IsZero() || at.Before(o.Until))
 }
 
-// place is where a page begins: among the messages that have rows, behind one of them, or in the log.
+// place is where a page begins: among what is staged, behind one of it, among the messages that have rows, behind one of them, or in the log.
 type place struct {
-	inLog bool
-	id    ID
-	log   Cursor
+	inLog  bool
+	staged int64 // 0 is none of it
+	id     ID
+	log    Cursor
 }
 
 const (
-	rowsPlace = "row:"
-	logPlace  = "log:"
+	stagedPlace = "staged:"
+	rowsPlace   = "row:"
+	logPlace    = "log:"
 )
 
 func (p place) String() string {
 	switch {
 	case p.inLog:
 		return logPlace + string(p.log)
+	case p.staged > 0:
+		return stagedPlace + strconv.FormatInt(p.staged, 10)
 	case p.id == ID{}:
 		return rowsPlace
 	}
@@ -115,6 +120,11 @@ func (p place) String() string {
 func parsePlace(text string) (place, error) {
 	if text == "" || text == rowsPlace {
 		return place{}, nil
+	}
+	if after, ok := strings.CutPrefix(text, stagedPlace); ok {
+		if n, err := strconv.ParseInt(after, 10, 64); err == nil && n > 0 {
+			return place{staged: n}, nil
+		}
 	}
 	if cursor, ok := strings.CutPrefix(text, logPlace); ok {
 		return place{inLog: true, log: Cursor(cursor)}, nil
@@ -130,6 +140,7 @@ func parsePlace(text string) (place, error) {
 // List gives messages by pages, with what their rows say: Get says more of one. Those that are open or dead letters come first, the newest id first,
 // by reads of an index or, for Lock and States, of the messages of the topic. Those that have ended for good follow in the order in which they
 // ended. They are found in the log, of which a call looks at 10,000 events at most, so that its page may be short and have a Next all the same.
+// Those that are staged come before all others, in the order of staging, where they are asked for: a call looks at 10,000 of them at most.
 //
 // A page is read at one time, and the next at another: a message that moves meanwhile may stand on both or on none.
 func (c *Client) List(ctx context.Context, o ListOptions) (Page, error) {
@@ -163,6 +174,11 @@ type listing struct {
 func (l *listing) read(ctx context.Context) error {
 	ctx, cancel := l.client.within(ctx)
 	defer cancel()
+	if begins := l.opts.After == "" || l.at.staged > 0; begins && slices.Contains(l.opts.States, Staged) {
+		if more, err := l.readStaged(ctx); more || err != nil {
+			return err
+		}
+	}
 	if !l.at.inLog {
 		more, err := l.readRows(ctx)
 		if more || err != nil {
@@ -170,7 +186,7 @@ func (l *listing) read(ctx context.Context) error {
 		}
 		l.at = place{inLog: true}
 	}
-	if len(l.opts.kept()) == len(l.opts.States) {
+	if !slices.ContainsFunc(l.opts.States, hasEnded) {
 		return nil
 	}
 	if len(l.page.Messages) == l.opts.Limit {
@@ -178,6 +194,48 @@ func (l *listing) read(ctx context.Context) error {
 		return nil
 	}
 	return l.readLog(ctx)
+}
+
+// readStaged takes messages that are staged, and reports whether there are more than the page holds. Others come on the next page.
+func (l *listing) readStaged(ctx context.Context) (more bool, err error) {
+	stager, ok := store.As[store.Stager](l.client.store)
+	if !ok {
+		l.at.staged = 0
+		return false, nil
+	}
+	seen := 0
+	for kept, err := range stager.Staged(ctx, store.StagedFilter{After: l.at.staged, Limit: scanPage + 1}) {
+		if err != nil && kept.Place == 0 {
+			return false, err // it cannot be read any further
+		}
+		if seen++; seen > scanPage || len(l.page.Messages) == l.opts.Limit {
+			l.page.Next = l.at.String()
+			return true, nil
+		}
+		l.at.staged = kept.Place
+		var info MessageInfo
+		if err == nil {
+			info, err = l.client.infoOf(kept)
+		}
+		switch {
+		case err != nil:
+			l.page.Unread = append(l.page.Unread, err)
+		case l.opts.made(info.ID) && l.opts.fits(info):
+			info.Payload.Bytes = nil // a page has none
+			l.page.Messages = append(l.page.Messages, info)
+		}
+	}
+	l.at.staged = 0
+	if others := slices.ContainsFunc(l.opts.States, func(s State) bool { return s != Staged }); others && seen > 0 {
+		l.page.Next = l.at.String()
+		return true, nil
+	}
+	return false, nil
+}
+
+// fits reports whether a message is of the topic, the key and the lock that are asked for.
+func (o ListOptions) fits(m MessageInfo) bool {
+	return (o.Topic == "" || m.Topic == o.Topic) && (o.Key == "" || m.Key == o.Key) && (o.Lock == "" || m.Lock == o.Lock)
 }
 
 // readRows takes messages that have rows, and reports whether there are more than the page holds.
@@ -290,9 +348,8 @@ func (l *listing) look(ctx context.Context, r events.Recorded) error {
 	if err != nil {
 		return err
 	}
-	o, m := l.opts, told.info
-	if (o.Topic == "" || m.Topic == o.Topic) && (o.Key == "" || m.Key == o.Key) && (o.Lock == "" || m.Lock == o.Lock) {
-		l.page.Messages = append(l.page.Messages, m)
+	if l.opts.fits(told.info) {
+		l.page.Messages = append(l.page.Messages, told.info)
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
+	"github.com/foundling-go/foundling/internal/calls"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -29,6 +31,9 @@ func (c *Client) get(ctx context.Context, id ID) (MessageInfo, error) {
 			return info, wrong
 		}
 		told, err = c.chronicle(ctx, id) // it may have been moved between the two looks
+		if errors.Is(err, ErrNotFound) {
+			told, err = c.unread(ctx, id, err)
+		}
 	}
 	if err != nil {
 		return MessageInfo{}, err
@@ -50,6 +55,21 @@ func (c *Client) get(ctx context.Context, id ID) (MessageInfo, error) {
 		return MessageInfo{}, &events.Corrupt{Entity: events.MessageEntity(id), Detail: "its payload or result has other bytes than were enqueued or set"}
 	}
 	return info, nil
+}
+
+// unread is a message that is open, as its row has it. Its history may be there and cannot be read yet: a commit before its own takes long.
+func (c *Client) unread(ctx context.Context, id ID, notFound error) (chronicle, error) {
+	ctx, cancel := c.within(ctx)
+	defer cancel()
+	v, _, err := calls.Kept(ctx, c.store, events.MessageEntity(id))
+	if err != nil {
+		return chronicle{}, err
+	}
+	m, ok := v.(*fsm.Message)
+	if !ok {
+		return chronicle{}, notFound
+	}
+	return chronicle{info: newInfo(*m), payload: m.Payload}, nil
 }
 
 // chronicle folds the history of a message.

@@ -19,6 +19,14 @@ const (
 	stagedPage  = 500
 	stagedBytes = 8 << 20
 
+	// stagedPages bounds how many such commits are made before what is staged is looked at from the beginning again: where more keeps coming, a
+	// transaction that has staged early and committed late must not wait for an end of it.
+	stagedPages = 20
+
+	// stagedLate is how long a place stays among those that are looked at each time. Those before are looked at every stagedEvery: where an old snapshot
+	// is held in the database, each look steps over all that was moved since.
+	stagedLate = 5 * time.Second
+
 	// While something comes it is looked for every stagedSoon, ever less often while nothing does, down to every stagedEvery, and less often still
 	// where a look in vain takes long: no more than one part in stagedShare of the time goes into such looks.
 	stagedSoon  = 10 * time.Millisecond
@@ -68,6 +76,7 @@ func (c *Client) stagedLoop(ctx context.Context) {
 	defer func() { <-c.staged.turn }()
 	hints, stop := stager.WatchStaged()
 	defer stop()
+	var seen lookout
 	wait := stagedSoon
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -79,11 +88,13 @@ func (c *Client) stagedLoop(ctx context.Context) {
 		case <-timer.C:
 		}
 		began := time.Now()
-		moved, err := c.unstage(context.WithoutCancel(ctx), stager) // nobody has to find out what became of it
+		f := store.StagedFilter{After: seen.from(began)}
+		p, err := c.unstage(context.WithoutCancel(ctx), ctx.Done(), stager, &f) // nobody has to find out what became of it
 		if err != nil {
 			c.opts.Logger.ErrorContext(ctx, "what is staged was not moved into the log; it is tried again", keyError, err)
 		}
-		if wait *= 2; moved {
+		seen.upTo(f.After, began)
+		if wait *= 2; p.moved {
 			wait = stagedSoon
 		}
 		wait = min(wait, max(stagedEvery, stagedShare*time.Since(began)))
@@ -91,21 +102,63 @@ func (c *Client) stagedLoop(ctx context.Context) {
 	}
 }
 
-// unstage moves what is staged into the log, or of it what some messages are to be, in its order, until it has seen all of it. What somebody else is
-// about to move it leaves to him, and what cannot be moved stays. It is false where nothing was moved.
-func (c *Client) unstage(ctx context.Context, stager store.Stager, ids ...ID) (moved bool, err error) {
-	f := store.StagedFilter{Messages: ids}
+// lookout is up to where somebody has looked.
+type lookout struct {
+	whole  time.Time // when it was last looked at from the beginning
+	turned time.Time // when newer took the place of older
+	older  int64     // place that was looked up to stagedLate ago, or before
+	newer  int64     // and one not that long ago
+}
+
+// from is the place to look behind.
+func (s *lookout) from(now time.Time) int64 {
+	if now.Sub(s.whole) < stagedEvery {
+		return s.older
+	}
+	s.whole = now
+	return 0
+}
+
+// upTo takes in that a look has come up to a place.
+func (s *lookout) upTo(place int64, now time.Time) {
+	if now.Sub(s.turned) >= stagedLate {
+		s.older, s.newer, s.turned = s.newer, place, now
+	}
+}
+
+// pass is what came of moving what is staged.
+type pass struct {
+	moved bool  // something was
+	stays error // why something cannot be; of the first
+}
+
+// unstage moves into the log what is staged and passes a filter, in its order, and takes the filter's place on with it, until it has seen all of it, has
+// moved many pages or is to stop. What somebody else is about to move it leaves to him, and what cannot be moved stays.
+func (c *Client) unstage(ctx context.Context, stop <-chan struct{}, stager store.Stager, f *store.StagedFilter) (p pass, err error) {
 	var errs error
-	for {
-		page, more, err := c.stagedAfter(ctx, stager, &f)
+	for pages := 0; ; {
+		page, more, err := c.stagedAfter(ctx, stager, f, &p)
 		if err != nil {
-			return moved, errors.Join(errs, err)
+			return p, errors.Join(errs, err)
 		}
-		some, err := c.move(ctx, page)
-		moved, errs = moved || some, errors.Join(errs, err)
-		if !more {
-			return moved, errs
+		moved, err := c.move(ctx, page, &p)
+		errs = errors.Join(errs, err)
+		if moved {
+			p.moved = true
+			pages++
 		}
+		if !more || pages == stagedPages || isClosed(stop) {
+			return p, errs
+		}
+	}
+}
+
+func isClosed(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -117,7 +170,7 @@ type kept struct {
 
 // stagedAfter is a page of what is staged behind the filter's place, which it takes on with it. There is more where the page is full. What cannot be
 // read is logged, and stays.
-func (c *Client) stagedAfter(ctx context.Context, stager store.Stager, f *store.StagedFilter) (page []kept, more bool, err error) {
+func (c *Client) stagedAfter(ctx context.Context, stager store.Stager, f *store.StagedFilter, p *pass) (page []kept, more bool, err error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	bytes := 0
@@ -131,7 +184,7 @@ func (c *Client) stagedAfter(ctx context.Context, stager store.Stager, f *store.
 		}
 		f.After = max(f.After, one.Place)
 		if err != nil {
-			c.stays(ctx, one, err)
+			c.stays(ctx, one, err, p)
 			continue
 		}
 		page = append(page, kept{one, draft.Actor})
@@ -143,34 +196,30 @@ func (c *Client) stagedAfter(ctx context.Context, stager store.Stager, f *store.
 }
 
 // stays logs once that something cannot be moved.
-func (c *Client) stays(ctx context.Context, one store.Staged, err error) {
+func (c *Client) stays(ctx context.Context, one store.Staged, err error, p *pass) {
+	if p.stays == nil {
+		p.stays = err
+	}
 	if c.staged.once(one.Place) {
 		c.opts.Logger.ErrorContext(ctx, "staged message cannot enter the log", keyMessage, one.Message, keyError, err)
 	}
 }
 
 // move moves a page into the log in one commit: a call for each run of one actor's.
-func (c *Client) move(ctx context.Context, page []kept) (moved bool, err error) {
+func (c *Client) move(ctx context.Context, page []kept, p *pass) (moved bool, err error) {
 	if len(page) == 0 {
 		return false, nil
 	}
-	var runs [][]store.Staged
-	var list []store.Call
-	for len(page) > 0 {
-		var run []store.Staged
-		actor := page[0].actor
-		for len(page) > 0 && page[0].actor == actor {
-			run, page = append(run, page[0].Staged), page[1:]
-		}
-		call, err := c.unstaging(ctx, actor, run)
-		if err != nil {
+	runs := runsOf(page)
+	list := make([]store.Call, len(runs))
+	for i, run := range runs {
+		if list[i], err = c.unstaging(ctx, run); err != nil {
 			return false, err
 		}
-		runs, list = append(runs, run), append(list, call)
 	}
-	ctx, cancel := c.within(ctx)
+	bounded, cancel := c.within(ctx)
 	defer cancel()
-	receipts, err := c.store.Decide(ctx, list...)
+	receipts, err := c.store.Decide(bounded, list...)
 	if err != nil {
 		return false, fmt.Errorf("move what is staged: %w", err)
 	}
@@ -178,7 +227,7 @@ func (c *Client) move(ctx context.Context, page []kept) (moved bool, err error) 
 	for i, receipt := range receipts {
 		some := len(receipt.Events) > 0
 		if receipt.Err != nil {
-			some, err = c.moveEach(ctx, list[i].Command.Actor, runs[i], receipt.Err)
+			some, err = c.moveEach(ctx, runs[i], receipt.Err, p)
 			errs = errors.Join(errs, err)
 		}
 		c.entered(receipt)
@@ -187,14 +236,25 @@ func (c *Client) move(ctx context.Context, page []kept) (moved bool, err error) 
 	return moved, errs
 }
 
+// runsOf is a page in parts, each of what one actor staged without another's between.
+func runsOf(page []kept) (runs [][]kept) {
+	from := 0
+	for i := range page {
+		if i+1 == len(page) || page[i+1].actor != page[i].actor {
+			runs, from = append(runs, page[from:i+1]), i+1
+		}
+	}
+	return runs
+}
+
 // moveEach moves each of some by itself, since something that one of them is of is damaged: the others must not wait for it.
-func (c *Client) moveEach(ctx context.Context, actor string, run []store.Staged, refused error) (moved bool, err error) {
+func (c *Client) moveEach(ctx context.Context, run []kept, refused error, p *pass) (moved bool, err error) {
 	if len(run) == 1 {
-		c.stays(ctx, run[0], refused)
+		c.stays(ctx, run[0].Staged, refused, p)
 		return false, nil
 	}
-	for _, one := range run {
-		some, err := c.move(ctx, []kept{{one, actor}})
+	for i := range run {
+		some, err := c.move(ctx, run[i:i+1], p)
 		if err != nil {
 			return moved, err
 		}
@@ -204,12 +264,16 @@ func (c *Client) moveEach(ctx context.Context, actor string, run []store.Staged,
 }
 
 // unstaging is the call that moves a run.
-func (c *Client) unstaging(ctx context.Context, actor string, run []store.Staged) (store.Call, error) {
+func (c *Client) unstaging(ctx context.Context, run []kept) (store.Call, error) {
 	id, err := c.mintCommit(ctx)
 	if err != nil {
 		return store.Call{}, err
 	}
-	return calls.Unstage(calls.Origin{ID: id, Actor: actor}, run, c.topics.known)
+	list := make([]store.Staged, len(run))
+	for i := range run {
+		list[i] = run[i].Staged
+	}
+	return calls.Unstage(calls.Origin{ID: id, Actor: run[0].actor}, list, c.topics.known)
 }
 
 // mintCommit makes the id of a commit that nobody has to find again, without asking for the time where the store knows it by itself.
@@ -253,11 +317,14 @@ func (c *Client) unstageThese(ctx context.Context, ids ...ID) error {
 		if !left {
 			return nil
 		}
-		moved, err := c.unstage(ctx, stager, ids...)
-		if err != nil && !errors.Is(err, ErrUnknown) {
+		p, err := c.unstage(ctx, ctx.Done(), stager, &store.StagedFilter{Messages: ids})
+		switch {
+		case err != nil && !errors.Is(err, ErrUnknown):
 			return err
-		}
-		if !moved && !sleep(ctx, pace.NextBackOff()) {
+		case p.moved:
+		case p.stays != nil: // waiting would be in vain
+			return p.stays
+		case !sleep(ctx, pace.NextBackOff()):
 			return ctx.Err()
 		}
 	}

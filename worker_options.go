@@ -38,7 +38,7 @@ type WorkerOptions struct {
 	// HeartbeatInterval is how often the worker says that it lives and compares its claims with the store's; 0 is 15 s. It must be at most a
 	// third of ReclaimAfter.
 	HeartbeatInterval time.Duration
-	// PollInterval is the longest time between two looks for work while nothing hints at any; 0 is 250 ms.
+	// PollInterval is the longest time between two looks for work while nothing hints at any; 0 is 500 ms.
 	PollInterval time.Duration
 	// DrainTimeout is how long a stop waits for running handlers before it ends their contexts; 0 is 30 s, None waits for as long as
 	// they take.
@@ -138,7 +138,7 @@ func (o *WorkerOptions) durations() error {
 		zero  time.Duration
 	}{
 		{"HeartbeatInterval", &o.HeartbeatInterval, fsm.DefaultHeartbeatInterval},
-		{"PollInterval", &o.PollInterval, 250 * time.Millisecond},
+		{"PollInterval", &o.PollInterval, 500 * time.Millisecond},
 		{"SettleTimeout", &o.SettleTimeout, 30 * time.Second},
 		{"ReclaimAfter", &o.ReclaimAfter, fsm.DefaultReclaimAfter},
 		{"ReclaimInterval", &o.ReclaimInterval, fsm.DefaultReclaimInterval},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -96,12 +97,13 @@ func resolve(ctx context.Context, s store.Store, words ...string) ([]events.ID, 
 		if err != nil {
 			return nil, err
 		}
-		all := hex.EncodeToString(r.Entity.ID[:])
-		for i, t := range tails {
-			if strings.HasSuffix(all, string(t)) {
-				found[i].add(r.Entity.ID)
-			}
+		addTo(found, tails, r.Entity.ID)
+	}
+	for kept, err := range stagedOf(ctx, s, store.StagedFilter{}) {
+		if err != nil {
+			return nil, err
 		}
+		addTo(found, tails, kept.Message)
 	}
 	ids := make([]events.ID, len(tails))
 	for i, t := range tails {
@@ -112,6 +114,24 @@ func resolve(ctx context.Context, s store.Store, words ...string) ([]events.ID, 
 		ids[i] = id
 	}
 	return ids, nil
+}
+
+// addTo adds a message to the candidates of the tails that it has.
+func addTo(found []candidates, tails []tail, id events.ID) {
+	all := hex.EncodeToString(id[:])
+	for i, t := range tails {
+		if strings.HasSuffix(all, string(t)) {
+			found[i].add(id)
+		}
+	}
+}
+
+// stagedOf is what is staged, of a store that stages anything.
+func stagedOf(ctx context.Context, s store.Store, f store.StagedFilter) iter.Seq2[store.Staged, error] {
+	if stager, ok := store.As[store.Stager](s); ok {
+		return stager.Staged(ctx, f)
+	}
+	return func(func(store.Staged, error) bool) {}
 }
 
 // tellingTypes are the types of events of which every message that the log still knows has one: where its beginning was let go it was told once
@@ -133,6 +153,12 @@ func wholeIDs(ctx context.Context, s store.Store, tails []tail) ([]events.ID, er
 		}
 		known := false
 		for _, err := range logOf(ctx, s, store.Filter{Entity: events.MessageEntity(id), Limit: 1}) {
+			if err != nil {
+				return nil, err
+			}
+			known = true
+		}
+		for _, err := range stagedOf(ctx, s, store.StagedFilter{Messages: []events.ID{id}, Limit: 1}) {
 			if err != nil {
 				return nil, err
 			}

@@ -79,6 +79,7 @@ func takeLookOnce(ctx context.Context, s store.Store, after time.Duration) (*loo
 	}
 	l.facts = l.vitals.facts(s)
 	l.askLease(ctx, s)
+	l.askStaged(ctx, s)
 	l.facts.Names = namesFor(l.shortIDs())
 	return l, nil
 }
@@ -94,6 +95,21 @@ func (v *vitals) facts(s store.Store) findings.Facts {
 		f.Gone = append(f.Gone, id)
 	}
 	return f
+}
+
+// askStaged finds out what is staged for the longest. Where that cannot be read, that is only a pity.
+func (l *look) askStaged(ctx context.Context, s store.Store) {
+	stager, ok := store.As[store.Stager](s)
+	if !ok {
+		return
+	}
+	for kept, err := range stager.Staged(ctx, store.StagedFilter{Limit: 1}) {
+		if err != nil {
+			l.doubt = errors.Join(l.doubt, err)
+			return
+		}
+		l.facts.Staged = findings.Staged{Message: kept.Message, Since: kept.At}
+	}
 }
 
 // askLease finds out who leads. Where the lease cannot be read, that is only a pity.

@@ -33,7 +33,7 @@ func newMessages(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "messages [ID]",
 		Short: "List messages; of one, all that is known of it, with its payload and its result",
-		Long: "Messages that are open and dead letters come first, the newest first, then, where --state asks for them, those that have ended,\n" +
+		Long: "Messages that are staged, where --state asks for them, come first, then those that are open and dead letters, the newest first, then, where --state asks for them, those that have ended,\n" +
 			"in the order in which they did. ID is a message's id or the end of one.\n" +
 			"Where there is more than --rows, standard error says how to go on, and JSON has it as next.",
 		Args: cobra.MaximumNArgs(1),
@@ -72,7 +72,7 @@ const allStates = "all"
 
 func stateWords() []string {
 	var words []string
-	for _, s := range foundling.States() {
+	for _, s := range append(foundling.States(), foundling.Staged) {
 		words = append(words, s.String())
 	}
 	return words
@@ -82,7 +82,7 @@ func (o messagesOptions) list(ctx context.Context, s store.Store) (foundling.Lis
 	list := foundling.ListOptions{Topic: o.topic, Key: o.key, Lock: o.lock, After: o.after}
 	for _, word := range o.states {
 		if word == allStates {
-			list.States = foundling.States()
+			list.States = append(foundling.States(), foundling.Staged)
 			break
 		}
 		state, err := foundling.ParseState(word)

@@ -94,6 +94,9 @@ func (a *app) newTracing(ctx context.Context, s store.Store, id events.ID) (*tra
 
 // text is the life as people read it.
 func (t *tracing) text() string {
+	if t.info.State == foundling.Staged {
+		return t.stagedText()
+	}
 	sum := t.life.Summary()
 	var b strings.Builder
 	fmt.Fprintf(&b, "message %s on topic %s: %s\n", sum.ID, t.topic(), t.state(sum))
@@ -124,6 +127,12 @@ func (t *tracing) text() string {
 		fmt.Fprintf(&b, "  result   %s\n", t.contentText(t.info.Result))
 	}
 	return b.String() + "\n" + steps.text()
+}
+
+// stagedText is what there is to say of a message that is not in the log yet.
+func (t *tracing) stagedText() string {
+	return fmt.Sprintf("message %s on topic %s: staged since %s, by a transaction that has committed: any worker of the store moves it into the log\n  payload  %s\n",
+		t.info.ID, harmless(t.info.Topic), absolute(t.info.EnqueuedAt), t.contentText(t.info.Payload))
 }
 
 // topic is where the message belongs, as far as that is still known.

@@ -67,9 +67,9 @@ type jsonVerified struct {
 	Commits   int      `json:"commits"`
 	Rows      int      `json:"rows"`
 	Permits   int      `json:"permits"`
-	Staged    int      `json:"staged,omitempty"` // messages of transactions of users' own that wait beside the log
-	Head      *string  `json:"head"`             // the cursor up to which the log was checked
-	Unchecked []string `json:"unchecked"`        // what could not be checked, and why
+	Staged    int      `json:"staged"`    // messages of transactions of users' own that wait beside the log
+	Head      *string  `json:"head"`      // the cursor up to which the log was checked
+	Unchecked []string `json:"unchecked"` // what could not be checked, and why
 }
 
 // jsonViolation is a place where the log is not what the rules lead to as JSON has it.

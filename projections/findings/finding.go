@@ -37,6 +37,7 @@ const (
 	ClockStepped        Code = "clock_stepped"         // the store's clock was set
 	LeaderMissing       Code = "leader_missing"        // workers live, and nobody lets time pass
 	ProjectionHolds     Code = "projection_holds"      // a durable projection stands still, and keeps the log from being pruned
+	MessagesStaged      Code = "messages_staged"       // messages of users' own transactions wait beside the log, and nobody moves them into it
 )
 
 // Severity is how bad a finding is. A lower number is worse.
@@ -86,6 +87,8 @@ const (
 	AlarmsFor = 24 * time.Hour
 	// LeaderlessFor is for how long nobody may lead while workers live.
 	LeaderlessFor = time.Minute
+	// StagedFor is how long a message may be staged.
+	StagedFor = time.Minute
 	// UncountedFor is for how long a durable projection may leave an event uncounted.
 	UncountedFor = 24 * time.Hour
 
@@ -138,6 +141,7 @@ type Facts struct {
 	Leases  bool        // the store keeps leases, and Lease is that of the beat
 	Lease   Lease
 	Counted []Counted // the newest version of each durable projection, in any order
+	Staged  Staged    // the message that is staged for the longest
 
 	Names *events.Names // how ids and times are shown; nil is in full
 	Batch string        // the batch that the store is, which commands then name; empty where it is none
@@ -161,7 +165,7 @@ type Beat struct {
 // List gives everything that is wrong: the worst first, then what began first, then by subject.
 func List(s State, f Facts) []Finding {
 	l := newLook(s, f)
-	list := slices.Concat(l.topics(), l.workers(), l.deadLetters(), l.refusals(), l.locks(), l.alarms(), l.beat(), l.holding())
+	list := slices.Concat(l.topics(), l.workers(), l.deadLetters(), l.refusals(), l.locks(), l.alarms(), l.beat(), l.holding(), l.staged())
 	slices.SortFunc(list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), a.Since.Compare(b.Since), a.Subject.Compare(b.Subject), cmp.Compare(a.Code, b.Code))
 	})

@@ -20,8 +20,9 @@ import (
 // transaction's connection, and no lock but those of its own rows, for however long the transaction stays open.
 //
 // The messages are staged in the transaction, and move into the log after its commit: within some milliseconds to a second while any worker of the store
-// runs, and otherwise when somebody waits for one. Until then Client.Get shows them as Staged. A delay counts from the call. A key that is taken shows
-// when the message moves: it ends as discarded.
+// runs, and otherwise when somebody waits for one or acts on it. Until then Client.Get shows them as Staged. A delay counts from the call. A key that is taken shows
+// when the message moves: it ends as discarded, and so does one whose id the caller gave where that is as old as what retention has let go of. An id that
+// is known already stays with the message that has it, which tells of the other as refused.
 //
 // It refuses bad drafts before it sends anything, as Client.EnqueueMany does. Where the server refuses it, the transaction has failed, as after any
 // statement of the caller's own; what becomes of it is the caller's business. The transaction's role needs no more than INSERT on the table "staged".

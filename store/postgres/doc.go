@@ -51,7 +51,7 @@
 //	err = tx.Commit(ctx)
 //
 // Such a transaction may stay open for long, so it does not touch the log, whose readers would have to wait for it: it stages the messages in a table
-// of their own. After its commit workers move what they see into the log, in the order of staging, each with its row in one transaction, so that it is
+// of their own. After its commit workers move what they see into the log, each of them in the order of staging, each with its row in one transaction, so that it is
 // there once whoever moves it and whenever he is killed. Claims take no part in that: one worker of each process looks for what is staged once a second
 // while there is nothing, and at once when the commit of one that staged something says so, by a notification in the caller's transaction that a
 // process sends once a second at most. Commits that notify take turns in all of the database, and what is to be prepared must not notify at all:

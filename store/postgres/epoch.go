@@ -48,8 +48,9 @@ const (
 	epochsQuery  = "SELECT " + epochColumns + " FROM @epochs ORDER BY ordinal"
 	newestEpoch  = "SELECT id FROM @epochs ORDER BY ordinal DESC LIMIT 1"
 	serverQuery  = "SELECT " + serverText
+	withinQuery  = "SELECT id, " + serverText + " FROM @epochs ORDER BY ordinal DESC LIMIT 1"
 	epochWrite   = "INSERT INTO @epochs (ordinal, id, begin, at, server, history, fences) SELECT coalesce(max(ordinal), -1) + 1, $1, $2, $3::bigint, $4, $5," +
-		" greatest(coalesce(max(fences), 0), ($3::bigint - coalesce(min(at), $3::bigint)) / 1000000 << 12) FROM @epochs"
+		" greatest(coalesce(max(fences), 0), (($3::bigint - coalesce(min(at), $3::bigint)) / 1000000 << 12) - (SELECT last_value FROM @fences)) FROM @epochs"
 
 	// What identifies the history of a server's files, for people: roles may be kept from asking.
 	historyAsked = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE') AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE')"
@@ -59,7 +60,8 @@ const (
 	mendBlocks = "SELECT setval('@blocks', $1) FROM @blocks WHERE last_value < $1 OR last_value = $1 AND NOT is_called"
 	mendFences = "SELECT setval('@fences', t.n) FROM @fences, (SELECT max(token) >> 14 AS n FROM @permits) t WHERE t.n > last_value + " + fencesSkipped
 	// fencesSkipped is by how much tokens begin higher in the newest epoch, counted in calls that draw some: those that were given in what is lost of
-	// the log were shown to others, who believe the highest. It is 4096 for each second since the first epoch began, of which nobody draws as many.
+	// the log were shown to others, who believe the highest. With what is drawn it comes to 4096 for each second since the first epoch began, of which
+	// nobody draws as many: so every token is lower than the first of whatever epoch begins later, also where one of them is lost.
 	fencesSkipped = "coalesce((SELECT fences FROM @epochs ORDER BY ordinal DESC LIMIT 1), 0)"
 )
 
@@ -147,18 +149,19 @@ func (s *Store) lasts(cursor store.Cursor, position int64, l *look) error {
 	return nil
 }
 
-// errEpoch says that an epoch has begun since a look: what the look found is not so any more.
-var errEpoch = errors.New("the server was started anew")
+// errEpoch says that an epoch has begun since a look, or that another server was asked: what the look found is not so any more, or not so there.
+var errEpoch = errors.New("the server was started anew, or is another one")
 
-// within makes sure that what was asked before is of the epoch that a look found.
+// within makes sure that what was asked before is of the server and the epoch that a look found. A connection string, or what stands between, may lead
+// to a server and its standbys, which do not have the same at the same time.
 func (p *pipeline) within(l *look) {
-	r := newRecord("id")
+	r := newRecord("id, server")
 	p.query(r, func() error {
-		if r.text(0) != l.epoch {
+		if r.text(0) != l.epoch || r.text(1) != l.server {
 			return errEpoch
 		}
 		return r.err
-	}, newestEpoch)
+	}, withinQuery)
 }
 
 // knows makes sure that the epoch is known which a look found to be the newest.
@@ -198,13 +201,13 @@ func (s *Store) recognize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.epochs.turn.Lock() // before the connection: whoever has the turn wants one
+	defer s.epochs.turn.Unlock()
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.release(conn)
-	s.epochs.turn.Lock()
-	defer s.epochs.turn.Unlock()
 	p := s.pipeline()
 	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED")
 	p.exec(pins, s.pinArgs()...)

@@ -23,14 +23,10 @@ const (
 	codeLocked      = "55P03" // lock_not_available
 	codeFull        = "53100" // disk_full
 	codeReadOnly    = "25006" // read_only_sql_transaction
-	codeNoMemory    = "53200" // out_of_memory: of the table of locks too
-	codeStatement   = "57014" // query_canceled: by statement_timeout
 	codeNoTable     = "42P01"
-	codeDuplicate   = "42P07" // duplicate_table
 	codeProtocol    = "08P01" // protocol_violation: a pooler takes no settings
 	codeDenied      = "42501" // insufficient_privilege
 	codeNoSchema    = "3F000"
-	codeNoFunction  = "42883"
 	codeIdleTooLong = "25P03" // idle_in_transaction_session_timeout
 )
 

@@ -30,8 +30,12 @@ const leaveAgain = time.Minute
 // gone reports whether nothing of a range is left in a log that was pruned through a position.
 func (s span) gone(through int64) bool { return firstOf(s.upper) <= through }
 
-// leave takes away, beside the caller, what a prune through a position has left of ranges. That prune must be committed.
+// leave takes away, beside the caller, what a prune through a position has left of ranges. That prune must be committed. Behind a pooler, of which
+// nothing may be asked that is called off, it is left to whoever has a way past it.
 func (s *Store) leave(through int64) {
+	if s.pooler.between.Load() && s.options.Direct == "" {
+		return
+	}
 	r := &s.ranges
 	r.mu.Lock()
 	defer r.mu.Unlock()

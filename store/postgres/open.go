@@ -139,7 +139,7 @@ func (s *Store) open(ctx context.Context) error {
 		return err
 	}
 	err = s.keepRanges(ctx)
-	if code(err) == codeDenied { // others make them
+	if code(err) == codeDenied || code(err) == codeReadOnly { // others make them
 		return s.loadRanges(ctx)
 	}
 	return err

@@ -11,9 +11,9 @@ import (
 type Options struct {
 	Schema string           // the schema that the store lives in: lower case letters, digits and _; "foundling" where it is empty
 	Clock  func() time.Time // the store's time; nil is the server's. All processes of a store should have the same. For tests
-	// Direct is a connection string of the same database that leads to the server itself, for hints from other processes (LISTEN) and migrations,
-	// where a pooler that gives each transaction another connection (PgBouncer in transaction mode) stands in the way of the other. Where it is
-	// empty they take that too: then there are no hints behind a pooler, and work of other processes is found by polling.
+	// Direct is a connection string of the same database that leads to the server itself, for hints from other processes (LISTEN), migrations and
+	// taking away tables that a prune has emptied, where a pooler that gives each transaction another connection (PgBouncer in transaction mode) stands in the way of the other. Where it is
+	// empty they take that too: then there are no hints behind a pooler, work of other processes is found by polling, and emptied tables stay.
 	Direct string
 	// Logger is told what no caller hears of: that there are no hints. nil is slog.Default.
 	Logger *slog.Logger

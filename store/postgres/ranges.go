@@ -119,7 +119,7 @@ func (s *Store) keepRanges(ctx context.Context) error {
 	}
 	defer s.release(conn)
 	p := s.pipeline()
-	p.exec("BEGIN")
+	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED") // what whoever had the lock before has made is to be seen
 	p.exec(pins, s.pinArgs()...)
 	p.exec("SELECT pg_advisory_xact_lock($1)::text", s.lockKey(rangesLock, ""))
 	if err := p.run(ctx, conn.Conn()); err != nil {
@@ -145,7 +145,7 @@ func (s *Store) keepRanges(ctx context.Context) error {
 		return err
 	}
 	s.ranges.mu.Lock()
-	s.ranges.list, s.ranges.newest = list, max(s.ranges.newest, newest)
+	s.ranges.list, s.ranges.newest = list, newest // which is less than before where a backup was restored
 	s.ranges.mu.Unlock()
 	return nil
 }
@@ -175,7 +175,7 @@ func (s *Store) loadRanges(ctx context.Context) error {
 		return err
 	}
 	s.ranges.mu.Lock()
-	s.ranges.list, s.ranges.newest = list, max(s.ranges.newest, newest)
+	s.ranges.list, s.ranges.newest = list, newest // which is less than before where a backup was restored
 	s.ranges.mu.Unlock()
 	return nil
 }

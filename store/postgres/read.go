@@ -159,10 +159,19 @@ func (r *reader) explained(ctx context.Context, err error) error {
 	case failed == nil && r.at < now.through:
 		return r.overtaken(now.pruned)
 	}
-	if damaged {
-		return &events.Corrupt{Position: r.at + 1, Detail: "somewhere behind this position: " + err.Error()}
+	if damaged { // what says which transactions there are: whoever passes over it goes on behind the next number
+		at := r.at + 1
+		if first := firstOf(numberOf(at)); at > first {
+			at = max(at, min(firstOf(numberOf(at)+1), r.look.newest.position()))
+		}
+		return somewhere(r.at+1, at, err)
 	}
 	return err
+}
+
+// somewhere is the error of a page that the server cannot read any more: nobody knows which of its events are at fault.
+func somewhere(position, begins int64, err error) *events.Corrupt {
+	return &events.Corrupt{Position: position, Begins: begins, Detail: "somewhere behind this position: " + err.Error()}
 }
 
 // most is how many events a page has at least, if there are as many.
@@ -185,9 +194,30 @@ const (
 func (r *reader) logPage(ctx context.Context, through int64) ([]events.Recorded, error) {
 	limit := min(pageDecisions, r.most()+1)
 	run, more, err := r.decisions(ctx, numberOf(through), limit)
+	if isDamaged(err) { // of what the server cannot read no more is to be lost than it is
+		run, more, err = r.decisions(ctx, numberOf(through), 2)
+	}
 	if err != nil {
 		return nil, err
 	}
+	list, end, err := r.runOf(ctx, run, more, through)
+	for isDamaged(err) && len(run) > 1 {
+		run = run[:len(run)/2]
+		list, end, err = r.runOf(ctx, run, true, through)
+	}
+	if isDamaged(err) && len(run) > 0 && run[0].wrong == nil {
+		err = somewhere(r.at+1, max(r.at+1, run[0].behind(r.at)+1), err)
+	}
+	if err == nil {
+		r.at = end
+	} else if len(list) > 0 {
+		r.at = list[len(list)-1].Position
+	}
+	return list, err
+}
+
+// runOf is the events of transactions that follow each other, and the position that the last of them may reach up to. more says that others may follow.
+func (r *reader) runOf(ctx context.Context, run []decision, more bool, through int64) (list []events.Recorded, end int64, err error) {
 	from, count := r.at, 0
 	for i := range run {
 		count += run[i].events
@@ -195,19 +225,13 @@ func (r *reader) logPage(ctx context.Context, through int64) ([]events.Recorded,
 	if len(run) > 0 && run[0].wrong == nil {
 		from = min(from, run[0].behind(r.at)) // where the cursor stands within it
 	}
-	end := through
+	end = through
 	if more {
 		end = firstOf(run[len(run)-1].number+1) - 1
 	}
-	stored, wrong := r.store.eventsBetween(ctx, from, end, count+1)
-	list, err := decodeRun(run, stored, wrong)
-	list = list[passed(list, r.at):]
-	if err == nil {
-		r.at = end
-	} else if len(list) > 0 {
-		r.at = list[len(list)-1].Position
-	}
-	return list, err
+	stored, wrong := r.eventsBetween(ctx, from, end, count+1)
+	list, err = decodeRun(run, stored, wrong)
+	return list[passed(list, r.at):], end, err
 }
 
 // behind takes from a transaction the commits that a cursor has passed, which may have gone, and gives the position before the first that is left.
@@ -256,19 +280,20 @@ func (r *reader) decisions(ctx context.Context, upto int64, limit int) (run []de
 }
 
 // eventsBetween is the events behind one position and up to another, at most so many.
-func (s *Store) eventsBetween(ctx context.Context, after, through int64, most int) (list []events.Stored, wrong error) {
-	err := s.ask(ctx, func(p *pipeline) {
+func (r *reader) eventsBetween(ctx context.Context, after, through int64, most int) (list []events.Stored, wrong error) {
+	err := r.store.ask(ctx, func(p *pipeline) {
 		list, wrong = nil, nil
-		r := newRecord(eventColumns)
+		rec := newRecord(eventColumns)
 		p.exec(byPlace)
-		p.query(r, func() error {
-			event, err := r.event()
+		p.query(rec, func() error {
+			event, err := rec.event()
 			if wrong == nil && err == nil {
 				list = append(list, event)
 			}
 			wrong = cmp.Or(wrong, err)
 			return nil
 		}, eventsQuery, after, through, most)
+		p.within(r.look)
 	})
 	if err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func readPlans() map[string]planned {
 		"lease":                       {text: leaseQuery, must: []string{"using leases_pkey"}},
 		"newest checkpoint":           {text: newestFirst, must: []string{"Index Scan Backward using checkpoints_pkey"}},
 		"what is staged":              {args: `0, 200, 4000000`, text: stagedQuery, must: []string{"Index Scan using staged_pkey", "Index Cond: (place > $1)"}},
-		"what is staged of messages":  {args: `0, 200, '{}'`, text: stagedOfQuery, must: []string{"using staged_id"}, sorts: true},
+		"what is staged of messages":  {args: `0, 200, 4000000, '{}'`, text: stagedOfQuery, must: []string{"using staged_id"}, sorts: true},
 		"what is staged and held":     {text: holdStagedQuery, must: []string{"Index Scan using staged_pkey", "Index Cond: (place = ANY ($1))"}},
 		"what is staged and goes":     {args: `'{}', 0`, text: deleteStaged, must: []string{"Index Scan using staged_pkey"}},
 	}

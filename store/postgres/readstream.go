@@ -44,7 +44,7 @@ func (r *reader) streamPage(ctx context.Context, through int64) ([]events.Record
 	page := slices.Concat(moves, notes)
 	slices.SortFunc(page, func(a, b lone) int { return cmp.Compare(a.Position, b.Position) })
 	page = page[:slices.IndexFunc(append(page, lone{Stored: events.Stored{Position: end + 1}}), func(a lone) bool { return a.Position > end })]
-	list, err := r.store.recorded(ctx, page)
+	list, err := r.recorded(ctx, page)
 	if err == nil {
 		r.at = end
 	} else if len(list) > 0 {
@@ -73,7 +73,7 @@ func (p *pipeline) lone(list *[]lone, text string, args ...any) {
 }
 
 // recorded gives events back with what their commits share, up to the first that is not what was written. Each has its own checksum.
-func (s *Store) recorded(ctx context.Context, page []lone) ([]events.Recorded, error) {
+func (r *reader) recorded(ctx context.Context, page []lone) ([]events.Recorded, error) {
 	if len(page) == 0 {
 		return nil, nil
 	}
@@ -84,11 +84,11 @@ func (s *Store) recorded(ctx context.Context, page []lone) ([]events.Recorded, e
 		}
 	}
 	var commits map[int64]shared
-	err := s.ask(ctx, func(p *pipeline) {
+	err := r.store.ask(ctx, func(p *pipeline) {
 		commits = map[int64]shared{}
-		r := newRecord(decisionColumns)
-		p.query(r, func() error {
-			d := r.decision(0)
+		rec := newRecord(decisionColumns)
+		p.query(rec, func() error {
+			d := rec.decision(0)
 			for _, a := range page {
 				if numberOf(a.Position) == d.number {
 					commits[a.Position] = d.share(a.Position)
@@ -96,6 +96,7 @@ func (s *Store) recorded(ctx context.Context, page []lone) ([]events.Recorded, e
 			}
 			return nil
 		}, decisionsByIDs, numbers)
+		p.within(r.look)
 	})
 	if err != nil {
 		return nil, err

@@ -25,14 +25,18 @@ type seals struct {
 	mu   sync.Mutex
 	busy bool
 	next time.Time // none before
-	safe int64     // that was written last, or found
+	last string    // the server that it was written on
+	safe int64     // that was written last there
 	done sync.WaitGroup
 }
 
 // due reports whether somebody is to write a number down, and makes it the caller who does.
-func (s *seals) due(final int64, now time.Time) bool {
+func (s *seals) due(server string, final int64, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.last != server { // numbers may be drawn once more
+		s.last, s.safe = server, 0
+	}
 	if s.busy || final <= s.safe || now.Before(s.next) {
 		return false
 	}
@@ -58,7 +62,7 @@ func (s *Store) seal(l *look, final int64) {
 	if l.standby || final <= l.sealed || s.enter(context.Background()) != nil {
 		return
 	}
-	if !seals.due(final, time.Now()) {
+	if !seals.due(l.server, final, time.Now()) {
 		s.calls.Done()
 		return
 	}

@@ -22,11 +22,11 @@ const (
 	stagedRows  = 200
 	stagedBytes = 4 << 20
 
-	stagedQuery = "SELECT " + stagedColumns + " FROM (SELECT " + stagedColumns + ", sum(octet_length(bytes)) OVER (ORDER BY place" +
-		" ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - octet_length(bytes) AS before FROM @staged WHERE place > $1 ORDER BY place LIMIT $2) q" +
-		" WHERE q.before < $3"
-	stagedOfQuery = "SELECT " + stagedColumns + " FROM (SELECT " + stagedColumns + " FROM @staged WHERE id = ANY($3::uuid[]) OFFSET 0) q" +
-		" WHERE place > $1 ORDER BY place LIMIT $2"
+	stagedQuery   = stagedFrom + "@staged" + stagedWhere
+	stagedOfQuery = stagedFrom + "(SELECT " + stagedColumns + " FROM @staged WHERE id = ANY($4::uuid[]) OFFSET 0) o" + stagedWhere
+	stagedFrom    = "SELECT " + stagedColumns + " FROM (SELECT " + stagedColumns + ", sum(octet_length(bytes)) OVER (ORDER BY place" +
+		" ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) - octet_length(bytes) AS before FROM "
+	stagedWhere = " WHERE place > $1 ORDER BY place LIMIT $2) q WHERE q.before < $3"
 
 	holdStagedQuery = "SELECT place FROM @staged WHERE place = ANY($1::bigint[]) ORDER BY place FOR UPDATE SKIP LOCKED"
 	deleteStaged    = "WITH gone AS (DELETE FROM @staged WHERE place = ANY($1::bigint[]) RETURNING 1) SELECT @must(count(*), $2) FROM gone"
@@ -86,9 +86,9 @@ func full(list []stagedItem) bool {
 
 // stagedPage reads up to n staged messages behind the filter's place.
 func (s *Store) stagedPage(ctx context.Context, f store.StagedFilter, n int) (list []stagedItem, err error) {
-	text, last := stagedQuery, any(int64(stagedBytes))
+	text, args := stagedQuery, []any{f.After, n, int64(stagedBytes)}
 	if len(f.Messages) > 0 {
-		text, last = stagedOfQuery, any(f.Messages)
+		text, args = stagedOfQuery, append(args, f.Messages)
 	}
 	err = s.ask(ctx, func(p *pipeline) {
 		list = nil
@@ -97,7 +97,7 @@ func (s *Store) stagedPage(ctx context.Context, f store.StagedFilter, n int) (li
 			m := r.staged()
 			list = append(list, stagedItem{m, damaged(events.MessageEntity(m.Message), "what is staged of it", r.err)})
 			return nil
-		}, text, f.After, n, last)
+		}, text, args...)
 	})
 	return list, err
 }

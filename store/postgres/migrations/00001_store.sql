@@ -1,8 +1,7 @@
 -- +goose Up
 
 -- The schema that this runs in is made by whoever runs it; every statement of the engine names it. Times are microseconds since 1970, and checksums
--- CRC-32Cs as signed numbers, as in the engine on SQLite. Names
--- are ordered by their bytes, whatever the order of the database. Names are in the order of their bytes, whatever the database's own order is.
+-- CRC-32Cs as signed numbers, as in the engine on SQLite. Names are in the order of their bytes, whatever the database's own order is.
 
 CREATE TABLE meta (
   name  text COLLATE "C" PRIMARY KEY,
