@@ -13,9 +13,13 @@ import (
 // be set before it is read.
 type message struct{ *fsm.Message }
 
-// VisitFields names the fields. What never changes comes last: of a row that is changed where it stands Postgres logs neither the bytes that the new
-// one begins with as the old one did nor those that it ends with, and what is before these has moved as soon as a column is set.
+// VisitFields names the fields. What never changes comes first.
 func (m message) VisitFields(f *events.Fields) {
+	f.Text("key", &m.Key)
+	f.Time("unique_until", &m.UniqueAt)
+	f.Time("enqueued", &m.EnqueuedAt)
+	m.Limits.VisitFields(f)
+	m.Payload.VisitFields(f)
 	if m.State != events.Queued { // while it is queued, its due time is a column
 		f.Time("due", &m.DueAt)
 	}
@@ -26,13 +30,8 @@ func (m message) VisitFields(f *events.Fields) {
 	f.Int("spent_before", &m.SpentBefore)
 	f.Int("orphaned_before", &m.OrphanedBefore)
 	f.Token("token", &m.Token)
-	f.Text("key", &m.Key)
-	f.Time("unique_until", &m.UniqueAt)
-	f.Time("enqueued", &m.EnqueuedAt)
-	m.Limits.VisitFields(f)
 	m.OnLocked.VisitFields(f)
 	f.Text("trace", &m.Trace)
-	m.Payload.VisitFields(f)
 }
 
 // Row is what an engine keeps of a value.

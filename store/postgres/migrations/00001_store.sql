@@ -75,7 +75,7 @@ CREATE TABLE log_head (
 
 -- Messages that are open or dead letters. place is the position of the message's first event: its place in the queue. due is set while it is queued,
 -- worker and claimed_at while a claim is open, waiting 1 while it is blocked, 2 while it was sent to try again and has not. What a claim leaves as it
--- is stands first and last, and there is room for the row that it writes beside the old one: Postgres then logs what is between.
+-- is stands first, and there is room for the row that it writes beside the old one: Postgres then logs what is behind.
 CREATE TABLE messages (
   place      bigint   NOT NULL,
   id         uuid     PRIMARY KEY,
