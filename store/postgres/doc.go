@@ -59,8 +59,8 @@
 //
 // # What is certain
 //
-// A commit is answered when the server says that it is on the disk, in whatever sense its synchronous_commit has. Where the answer is lost, Decide says
-// store.ErrUnknown, and Outcome settles it. Time is the server's.
+// A commit is answered when the server says that it is on the disk, in whatever sense its synchronous_commit has; where that is off, as if it were
+// local. Where the answer is lost, Decide says store.ErrUnknown, and Outcome settles it. Time is the server's.
 //
 // A server that was restored from a backup, or took over from another without the newest commits, goes on at positions that somebody has read past. The
 // first commit after each start of a server writes down where the log ended then (table epochs), and a cursor that has passed what is not in the log any

@@ -71,12 +71,14 @@ func (s *Store) enter(ctx context.Context) error {
 }
 
 // pins is the first statement of every transaction: plans must not depend on statistics, and nobody waits for ever. They end with the
-// transaction, so that connections may be shared (PgBouncer in transaction mode).
+// transaction, so that connections may be shared (PgBouncer in transaction mode). A commit waits for the disk also where the database's own setting
+// would have it wait for nothing: when one backend crashes, the server forgets what had not come there, without having been started anew.
 const pins = `SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
  set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
  set_config('enable_sort', 'off', true), set_config('jit', 'off', true), set_config('lock_timeout', $1, true),
  set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $3, true),
- set_config('max_parallel_workers_per_gather', '0', true), ` + wholeTimeout + `$4, true) END`
+ set_config('max_parallel_workers_per_gather', '0', true), CASE current_setting('synchronous_commit') WHEN 'off' THEN
+ set_config('synchronous_commit', 'local', true) END, ` + wholeTimeout + `$4, true) END`
 
 // wholeTimeout bounds a transaction as a whole where the server can (Postgres 17), so that whoever was stopped while it sent a batch holds
 // what it has for no longer: no other setting bounds that.

@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,5 +87,54 @@ func TestACommitThatReachedNoStandbyIsUnknownUntilOneHasIt(t *testing.T) {
 	})
 	if n := len(read(t, b.s, "", store.Filter{})); n < 2 {
 		t.Errorf("%d events are in the log", n)
+	}
+}
+
+// recoveredAt is when a server last went back to what its disk has; empty where it cannot be asked.
+func recoveredAt(ctx context.Context, server *pgtest.Server) (at string) {
+	conn, err := pgx.Connect(ctx, server.Admin())
+	if err != nil {
+		return ""
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_ = conn.QueryRow(ctx, "SELECT backend_start::text FROM pg_stat_activity WHERE backend_type = 'checkpointer'").Scan(&at)
+	return at
+}
+
+// When one backend crashes, the server goes back to what its disk has, and its start stays what it was: nobody would notice that commits are gone.
+func TestTheCrashOfABackendTakesNoCommitWithItWhereTheServerWaitsForNone(t *testing.T) {
+	server := pgtest.NewServer(t, pgtest.Options{Settings: []string{"synchronous_commit=off", "wal_writer_delay=10s"}})
+	b := &beds{t: t, s: openAt(t, server.DSN(), Options{})}
+	b.configure("mail", 0)
+	var last store.Cursor
+	for range 10 {
+		b.enqueue("mail", "", 1)
+		log := read(t, b.s, last, store.Filter{})
+		last = b.s.After(log[len(log)-1])
+	}
+	before := places(read(t, b.s, "", store.Filter{}))
+	began := recoveredAt(t.Context(), server)
+	conn, err := pgx.Connect(t.Context(), server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	backend, err := os.FindProcess(int(conn.PgConn().PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := backend.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the server has recovered", func() bool {
+		at := recoveredAt(t.Context(), server)
+		return at != "" && at != began
+	})
+	if after := places(read(t, b.s, "", store.Filter{})); !slices.Equal(after, before) {
+		t.Errorf("the log had %v, and has %v", before, after)
+	}
+	b.enqueue("mail", "", 1)
+	if list := read(t, b.s, last, store.Filter{}); len(list) != 1 {
+		t.Errorf("%d events behind what was read before, want the one that was decided afterwards", len(list))
 	}
 }
