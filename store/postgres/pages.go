@@ -18,7 +18,7 @@ type pages struct {
 	cut       map[string]bool // topics that may have more claimable messages than were read
 	claims    map[events.ID][]*cell
 	uncounted map[string][]*cell
-	waiting   map[string][]*cell // by lock; an entry without a value for a lock of which nobody waits
+	waiting   map[string][]*cell // by lock; an entry without a value for a lock for which nobody waits, none where that was not read
 	holders   map[string][]*permitCell
 	belongs   map[events.ID][]*permitCell // by worker
 	beats     map[events.ID]beatRead
@@ -161,15 +161,12 @@ func (a *attempt) readPermitPage(p *pipeline, pick picking, take func(*permitCel
 
 // readWaiters reads who waits for some locks.
 func (a *attempt) readWaiters(p *pipeline, locks []string) {
-	var unread []string
-	for _, lock := range locks {
-		if _, read := a.pages.waiting[lock]; !read {
-			a.pages.waiting[lock] = nil
-			unread = append(unread, lock)
-		}
-	}
+	unread := a.unreadWaiters(locks)
 	if len(unread) == 0 {
 		return
+	}
+	for _, lock := range unread {
+		a.pages.waiting[lock] = nil
 	}
 	r := newRecord(messageColumns)
 	p.query(r, func() error {
@@ -194,9 +191,10 @@ func (a *attempt) unheld(c *cell) {
 // the histories of what has no row. There is no other one where there is none of that.
 func (a *attempt) holdMore(ctx context.Context, w *wants) error {
 	p := a.s.pipeline()
-	tries, estates := a.locksToTry(w)
+	found, estates := a.foundLocks(w)
+	tries, unread := a.notHeld(found), a.unreadWaiters(found)
 	streams, resting := a.untoldStreams(tries)
-	if len(tries)+len(estates)+len(streams)+len(resting) == 0 {
+	if len(unread)+len(estates)+len(streams)+len(resting) == 0 { // what is not held was not read either
 		return nil
 	}
 	if a.looks {
@@ -212,7 +210,7 @@ func (a *attempt) holdMore(ctx context.Context, w *wants) error {
 	a.readRows(p, events.KindLock, locks)
 	a.readHistories(p, streams, resting)
 	a.readRowless(p, w)
-	a.readWaiters(p, tries)
+	a.readWaiters(p, unread)
 	if len(tries) > 0 && a.fence == 0 {
 		a.drawFence(p)
 	}
@@ -223,8 +221,8 @@ func (a *attempt) holdMore(ctx context.Context, w *wants) error {
 	return a.settleTries(w)
 }
 
-// locksToTry is the locks that came to light and are not held, and the permits of open claims.
-func (a *attempt) locksToTry(w *wants) (locks []string, permits []store.PermitKey) {
+// foundLocks is the locks that came to light, and the permits of open claims.
+func (a *attempt) foundLocks(w *wants) (locks []string, permits []store.PermitKey) {
 	set := map[string]bool{}
 	for _, list := range a.pages.claimable {
 		for _, c := range list {
@@ -244,13 +242,17 @@ func (a *attempt) locksToTry(w *wants) (locks []string, permits []store.PermitKe
 			set[c.Lock] = true
 		}
 	}
-	for lock := range set {
-		if !a.blank(events.LockEntity(lock)).held {
-			locks = append(locks, lock)
-		}
-	}
-	slices.Sort(locks)
-	return locks, permits
+	return sortedNames(set), permits
+}
+
+// notHeld is those of some locks that are not held yet.
+func (a *attempt) notHeld(locks []string) []string {
+	return slices.DeleteFunc(slices.Clone(locks), func(lock string) bool { return a.blank(events.LockEntity(lock)).held })
+}
+
+// unreadWaiters is those of some locks of which it was not read who waits for them: one may be held since it was named, and nobody has asked.
+func (a *attempt) unreadWaiters(locks []string) []string {
+	return slices.DeleteFunc(slices.Clone(locks), func(lock string) bool { _, read := a.pages.waiting[lock]; return read })
 }
 
 func (a *attempt) tryLocks(p *pipeline, locks []string) {

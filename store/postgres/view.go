@@ -266,7 +266,10 @@ func (v *viewer) holdWaiters(*store.Need) error {
 		if v.moved.waits[lock] {
 			return errCut
 		}
-		list := v.pages.waiting[lock]
+		list, read := v.pages.waiting[lock]
+		if !read { // whoever frees it would tell nobody
+			return fmt.Errorf("who waits for lock %q was not read", lock)
+		}
 		v.view.Waiting[lock] = nil
 		for _, c := range list {
 			row := c.row

@@ -61,6 +61,8 @@ func brokenPermits() []broken {
 			}
 		})},
 		{"hides who waits from the dead", "with a worker's permits come their locks, and who waits for them", views(func(v *store.View) { clear(v.Waiting) })},
+		{"hides who waits for a lock that is named", "who waits comes with a lock of claims also where the call names the lock",
+			views(func(v *store.View) { clear(v.Waiting) })},
 		{"hides locks of the dead", "with a worker's permits come their locks, and who waits for them", views(hideLocks)},
 		{"takes no notice of permits", "a permit that is given out twice, or taken back when it is not out, refuses its call", changes(func(c *store.Changes) { c.Permits = nil })},
 		{"keeps what was refused", "what is refused leaves every permit as it was", calls(func(c *store.Call) {

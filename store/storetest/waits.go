@@ -19,6 +19,7 @@ func waits() []sentence {
 		{"who waits for a lock stands by priority, then place of enqueueing", waitersInOrder},
 		{"a later call sees who waits after the earlier ones", waitersLater},
 		{"with a message that is trying comes who waits for its lock", waitersOfTrying},
+		{"who waits comes with a lock of claims also where the call names the lock", waitersOfNamed},
 		{"a message that has ended waits no more", endedWaitsNot},
 		{"Rows selects the oldest claim of each worker", firstClaims},
 		{"Rows selects the first that is blocked of each lock and topic", firstWaits},
@@ -161,6 +162,17 @@ func waitersOfTrying(b *bed) {
 	b.commit(b.allotting("l", 2))
 	want(b, "granted", len(b.claim(b.id(), 1, "mail")), 1)
 	b.wait("after the word was passed on", "l", trying(mail[1]), trying(print[0]))
+}
+
+// waitersOfNamed names a lock that also comes with a claimable message, and with what a worker holds.
+func waitersOfNamed(b *bed) {
+	p, mail, print := b.taken("l", 2)
+	named := []events.Entity{events.LockEntity("l")}
+	view := b.seen(store.Need{Held: named, Claims: []store.Holder{{Worker: p.Worker, N: 9}}})
+	want(b, "with what a worker holds", b.waiters(view, "l"), fmt.Sprint([]string{blocked(mail[0]), blocked(print[0])}))
+	b.commit(b.unlocking(p.Worker, p))
+	view = b.seen(store.Need{Held: named, Claim: []store.Page{{Topic: "mail", N: 9}}})
+	want(b, "with one that tries", b.waiters(view, "l"), fmt.Sprint([]string{blocked(mail[1]), trying(mail[0]), blocked(print[1]), trying(print[0])}))
 }
 
 func endedWaitsNot(b *bed) {
