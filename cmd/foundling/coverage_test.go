@@ -16,7 +16,7 @@ func oneForm() []string { return []string{"demo", "completion", "schema", "help"
 
 // Every command is run by a script, for people and for programs.
 func TestEveryCommandHasAScriptForBothOutputs(t *testing.T) {
-	files, err := filepath.Glob("testdata/script/*.txtar")
+	files, err := filepath.Glob("testdata/*/*.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}

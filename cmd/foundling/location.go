@@ -59,12 +59,12 @@ var (
 	scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 	// nearly is what somebody has written who meant an address of Postgres.
 	nearly = regexp.MustCompile(`(?i)^\s*((postgres|postgresql|pgsql|pg):|(postgres|postgresql)//)`)
-	// pair is a setting of a connection string in its other form, as in host=db user=ann.
-	pair = regexp.MustCompile(`(?i)(^|\s)(host|hostaddr|port|user|dbname|database|service|servicefile|passfile|options|ssl[a-z]+|application_name|connect_timeout)\s*=`)
+	// pair is a setting of a connection string, as in host=db user=ann or db?user=ann.
+	pair = regexp.MustCompile(`(?i)(^|[\s?&])(host|hostaddr|port|user|dbname|database|service|servicefile|passfile|options|ssl[a-z]+|application_name|connect_timeout)\s*=`)
 	// secretly is a setting that is a secret.
 	secretly = regexp.MustCompile(`(?i)(password|passwd|pwd)\s*=`)
-	// credentials are a user with a password, as in ann:secret@host.
-	credentials = regexp.MustCompile(`[^/\\\s:@]{2,}:[^@]*@`)
+	// credentials are a user with a password, as in ann:secret@host. One letter before a slash is a drive of Windows.
+	credentials = regexp.MustCompile(`[^/\\\s:@]{2,}:[^@]*@|[^/\\\s:@]:[^/\\@][^@]*@`)
 )
 
 // locationOf is where a name says that a store is. What is no name of a store is a usage error, which repeats nothing of it: it may hold a password.

@@ -37,19 +37,20 @@ func mainWithoutProof() {
 }
 
 // TestScripts runs the command lines of testdata/script, on each engine that a command can name. A line that begins with [sqlite] or [postgres] is of
-// that engine alone; what is said of the store of $FOUNDLING_STORE is the same for all.
+// that engine alone; what is said of the store of $FOUNDLING_STORE is the same for all. Those of testdata/alone are about files, or need no store.
 func TestScripts(t *testing.T) {
 	for _, engine := range scenario.Engines() {
 		if engine.Name != "memory" {
-			t.Run(engine.Name, func(t *testing.T) { runScripts(t, engine.Name) })
+			t.Run(engine.Name, func(t *testing.T) { runScripts(t, engine.Name, "testdata/script") })
 		}
 	}
+	t.Run("alone", func(t *testing.T) { runScripts(t, "sqlite", "testdata/alone") })
 }
 
-func runScripts(t *testing.T, engine string) {
+func runScripts(t *testing.T, engine, dir string) {
 	template := migrated(t)
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Condition: func(word string) (bool, error) {
