@@ -113,6 +113,7 @@ type horizon struct {
 	mu     sync.Mutex
 	server string
 	final  int64
+	stuck  stuck
 }
 
 // learn takes what a look proves by itself, and says up to where the log is final.
@@ -123,7 +124,7 @@ func (h *horizon) learn(l *look) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.server != l.server || h.final > l.drawn {
-		h.server, h.final = l.server, 0
+		h.server, h.final, h.stuck = l.server, 0, stuck{}
 	}
 	proven := min(l.sealed, l.drawn)
 	if len(l.writers) == 0 {
@@ -169,6 +170,9 @@ func (s *Store) settled(ctx context.Context, l *look) (int64, error) {
 		if now.server != l.server || now.standby != l.standby || now.drawn < l.drawn {
 			l = now // nothing that was seen of the writers is true any more
 		}
+	}
+	if !l.standby && final < l.drawn {
+		s.tellStuck(ctx, l)
 	}
 	s.seal(l, final)
 	return final, nil

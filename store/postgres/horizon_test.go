@@ -3,12 +3,14 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/foundling-go/foundling/internal/pgtest"
 	"github.com/foundling-go/foundling/store"
+	"github.com/jackc/pgx/v5"
 )
 
 func lookOf(server string, drawn int64, writers ...string) *look {
@@ -208,5 +210,42 @@ func TestTheSafeEndOfTheLogIsWrittenDownForStandbys(t *testing.T) {
 	l.standby = true
 	if final := s.powers.horizon.learn(l); final != number {
 		t.Errorf("a standby reads up to %d, want %d", final, number)
+	}
+}
+
+// A session that somebody left open in the table of events keeps every reader from going on, and is no fault that anything else shows.
+func TestWhoKeepsReadersWaitingIsNamed(t *testing.T) {
+	dsn := pgtest.Database(t)
+	var log lines
+	b := &beds{t: t, s: openAt(t, dsn, Options{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)), WriteTimeout: 100 * time.Millisecond, ReadPatience: 50 * time.Millisecond,
+	})}
+	b.configure("mail", 0)
+	before := len(read(t, b.s, "", store.Filter{}))
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	for _, text := range []string{"SET application_name = 'somebody''s shell'", "BEGIN", b.s.sql("LOCK TABLE @events IN ROW EXCLUSIVE MODE")} {
+		if _, err := conn.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.enqueue("mail", "", 1)
+	await(t, "it is said who is waited for", func() bool {
+		if n := len(read(t, b.s, "", store.Filter{})); n != before {
+			t.Fatalf("%d events were read, want the %d from before", n, before)
+		}
+		return log.count("somebody's shell") > 0
+	})
+	if pid := fmt.Sprint("pid=", conn.PgConn().PID()); log.count(pid) != 1 || log.count("readers of the log wait") != 1 {
+		t.Errorf("want it said once, with %s:\n%s", pid, log.text.String())
+	}
+	if _, err := conn.Exec(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(read(t, b.s, "", store.Filter{})); n != before+1 {
+		t.Errorf("%d events once it has ended, want %d", n, before+1)
 	}
 }

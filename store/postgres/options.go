@@ -15,7 +15,7 @@ type Options struct {
 	// taking away tables that a prune has emptied, where a pooler that gives each transaction another connection (PgBouncer in transaction mode) stands in the way of the other. Where it is
 	// empty they take that too: then there are no hints behind a pooler, work of other processes is found by polling, and emptied tables stay.
 	Direct string
-	// Logger is told what no caller hears of: that there are no hints. nil is slog.Default.
+	// Logger is told what no caller hears of: that there are no hints, that an epoch begins, whom readers wait for. nil is slog.Default.
 	Logger *slog.Logger
 	// MaxConns is the most connections for commits and reads; 8 where it is 0. Heartbeats, hints to others and hints from others have one
 	// each beside them, once they need it.
