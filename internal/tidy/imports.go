@@ -16,7 +16,7 @@ var ours = map[string][]string{
 	"store/faulty":         {"store", "events"},
 	"store/memory":         {"store", "events"},
 	"store/sqlite":         {"store", "events"},
-	"store/postgres":       {"store", "events", "."}, // EnqueueTx is for users, who know clients and drafts; root knows no engine all the same
+	"store/postgres":       {"store", "events", "internal/shorthand", "."}, // EnqueueTx is for users, who know clients and drafts; root knows no engine all the same
 	"store/storetest":      {"store", "events", "fsm", "internal/calls", "internal/corpus"},
 	"projections":          {"events"},
 	"projections/findings": {"events", "fsm", "projections"},
@@ -37,6 +37,7 @@ var ours = map[string][]string{
 	"internal/model":       {"…"},
 	"internal/pgtest/…":    {"internal/pgtest"},
 	"internal/scenario":    {"…"},
+	"internal/shorthand":   {},
 	"internal/sim":         {"…"},
 	"internal/testreport":  {},
 	"internal/tidy":        {},

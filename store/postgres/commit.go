@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/internal/shorthand"
 	"github.com/foundling-go/foundling/store"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -171,7 +172,7 @@ func messageArgs(ids []events.ID, list []*cell) []any {
 	for i, c := range list {
 		row := &c.row
 		versions[i], states[i], topics[i], priorities[i] = int32(row.Version), int16(row.State), row.Topic, int16(row.Priority)
-		dues[i], claims[i], counted[i], fields[i] = instant(row.DueAt), instant(row.ClaimedAt), row.Counted, blob(row.Fields)
+		dues[i], claims[i], counted[i], fields[i] = instant(row.DueAt), instant(row.ClaimedAt), row.Counted, shorthand.Append(nil, row.Fields)
 		waiting[i] = int16(row.Waiting)
 		if row.Worker != (events.ID{}) {
 			workers[i] = &row.Worker

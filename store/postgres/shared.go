@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/internal/shorthand"
 	"github.com/foundling-go/foundling/store"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -189,6 +190,16 @@ func (r *record) bytes(i int) []byte {
 		return nil
 	}
 	return append(make([]byte, 0, len(r.values[i])), r.values[i]...)
+}
+
+// expanded reads a text that is kept in shorthand.
+func (r *record) expanded(i int) []byte {
+	text, err := shorthand.Text(r.values[i])
+	if r.null(i) || err != nil {
+		r.wrong(i, fmt.Sprintf("%.40q", r.values[i]), "a text in shorthand")
+		return nil
+	}
+	return text
 }
 
 func (r *record) array(i int) (id [16]byte) {

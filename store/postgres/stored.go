@@ -63,7 +63,7 @@ func (r *record) event() (events.Stored, error) {
 	e := events.Stored{
 		Position: r.whole(0, 1, math.MaxInt64), Entity: r.entity(1),
 		Type: events.Type(r.whole(3, 0, math.MaxUint16)), Schema: int(r.whole(4, 0, math.MaxUint16)),
-		From: r.state(5), To: r.state(6), Body: r.bytes(7), Checksum: r.checksum(8),
+		From: r.state(5), To: r.state(6), Body: r.expanded(7), Checksum: r.checksum(8),
 	}
 	if !r.null(2) {
 		e.Version = r.version(2)

@@ -70,7 +70,7 @@ func (r *record) message() store.Row {
 	row := store.Row{
 		Entity: events.MessageEntity(r.array(1)), Version: r.version(2), State: r.state(3), Topic: r.text(topicAt),
 		Priority: events.Priority(r.whole(5, math.MinInt8, math.MaxInt8)), DueAt: r.time(6), ClaimedAt: r.time(8),
-		Counted: r.flag(9), Fields: r.bytes(10), Waiting: store.Waiting(r.whole(waitingAt, 0, int64(store.Trying))),
+		Counted: r.flag(9), Fields: r.expanded(10), Waiting: store.Waiting(r.whole(waitingAt, 0, int64(store.Trying))),
 	}
 	if !r.null(workerAt) {
 		row.Worker = r.array(workerAt)

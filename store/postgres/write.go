@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/internal/shorthand"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -321,7 +322,7 @@ func (a *attempt) writeLog(p *pipeline) {
 			e := &r.Stored[j]
 			versions, types, schemas = append(versions, int32(e.Version)), append(types, int16(e.Type)), append(schemas, int16(e.Schema))
 			froms, tos, sums = append(froms, int16(e.From)), append(tos, int16(e.To)), append(sums, int32(e.Checksum))
-			streams, bodies = append(streams, stream(e.Entity)), append(bodies, blob(e.Body))
+			streams, bodies = append(streams, stream(e.Entity)), append(bodies, shorthand.Append(nil, e.Body))
 		}
 	}
 	packed := pack(a.log)

@@ -15,7 +15,7 @@ CREATE SEQUENCE blocks AS bigint CACHE 1 NO CYCLE;
 CREATE SEQUENCE fences AS bigint CACHE 1 NO CYCLE;
 
 -- The log. Only appended to. stream is the 16 bytes of a message's id, and kind/id or kind/name as text for everything else; version is NULL where
--- the event moves nothing.
+-- the event moves nothing. body is in shorthand, and its checksum that of the text.
 CREATE TABLE events (
   position   bigint   NOT NULL,
   version    integer,
@@ -75,7 +75,7 @@ CREATE TABLE log_head (
 
 -- Messages that are open or dead letters. place is the position of the message's first event: its place in the queue. due is set while it is queued,
 -- worker and claimed_at while a claim is open, waiting 1 while it is blocked, 2 while it was sent to try again and has not. What a claim leaves as it
--- is stands first, and there is room for the row that it writes beside the old one: Postgres then logs what is behind.
+-- is stands first, and there is room for the row that it writes beside the old one: Postgres then logs what is behind. fields is in shorthand.
 CREATE TABLE messages (
   place      bigint   NOT NULL,
   id         uuid     PRIMARY KEY,
