@@ -87,6 +87,10 @@ func (x action) foreseePage(ctx context.Context, s store.Store, ids []events.ID)
 	for i, id := range ids {
 		entities[i] = events.MessageEntity(id)
 	}
+	staged, err := stagedRows(ctx, s, ids) // first: what leaves that meanwhile has a row
+	if err != nil {
+		return nil, err
+	}
 	var rows []store.Row
 	var workers []events.ID
 	for row, err := range s.Rows(ctx, store.RowFilter{Entities: entities}) {
@@ -98,6 +102,9 @@ func (x action) foreseePage(ctx context.Context, s store.Store, ids []events.ID)
 			workers = append(workers, row.Worker)
 		}
 	}
+	staged = slices.DeleteFunc(staged, func(row store.Row) bool { // it was moved meanwhile
+		return slices.ContainsFunc(rows, func(kept store.Row) bool { return kept.Entity == row.Entity })
+	})
 	command := fsm.Operate{IDs: ids, Command: x.command, Force: x.force, After: x.after}
 	v, err := readVitals(ctx, s, x.after, workers)
 	if err == nil {
@@ -109,13 +116,37 @@ func (x action) foreseePage(ctx context.Context, s store.Store, ids []events.ID)
 	for id := range v.gone {
 		command.Gone = append(command.Gone, id)
 	}
-	return rehearse(ctx, s, rehearsal{command, rows, v})
+	return rehearse(ctx, s, rehearsal{command, append(rows, staged...), staged, v})
+}
+
+// stagedRows is the rows that messages which are staged would have in the store: whoever acts on them moves them there first.
+func stagedRows(ctx context.Context, s store.Store, ids []events.ID) (rows []store.Row, err error) {
+	for kept, err := range stagedOf(ctx, s, store.StagedFilter{Messages: ids}) {
+		if err != nil {
+			return nil, err
+		}
+		staging, err := calls.Unstaged(kept)
+		if err != nil {
+			return nil, err
+		}
+		m := fsm.Message{ID: kept.Message}
+		list, err := m.Decide(staging.EnqueueMessage, kept.At)
+		if err != nil {
+			return nil, err
+		}
+		for _, event := range list {
+			m = m.Evolve(event, kept.At)
+		}
+		rows = append(rows, calls.Row(&m))
+	}
+	return rows, nil
 }
 
 // rehearsal is a command on messages that is decided without being carried out.
 type rehearsal struct {
 	command fsm.Operate
-	rows    []store.Row // of the messages that have one
+	rows    []store.Row // of the messages that have one, or would
+	staged  []store.Row // those of them that are not in the store yet
 	vitals  *vitals
 }
 
@@ -145,6 +176,11 @@ func rehearse(ctx context.Context, s store.Store, r rehearsal) ([]prospect, erro
 	list := make([]prospect, len(parts))
 	for i, p := range parts {
 		view := seen.of(p.call.Need)
+		for _, row := range r.staged {
+			if row.Entity.ID == r.command.IDs[i] {
+				view.Rows[row.Entity] = row
+			}
+		}
 		changes, err := p.call.Fn(view)
 		if err != nil {
 			return nil, err

@@ -93,17 +93,17 @@ func resolve(ctx context.Context, s store.Store, words ...string) ([]events.ID, 
 	for i := range found {
 		found[i].what = "message"
 	}
+	for kept, err := range stagedOf(ctx, s, store.StagedFilter{}) { // first: what leaves that meanwhile is in the log
+		if err != nil {
+			return nil, err
+		}
+		addTo(found, tails, kept.Message)
+	}
 	for r, err := range logOf(ctx, s, store.Filter{Types: tellingTypes()}) {
 		if err != nil {
 			return nil, err
 		}
 		addTo(found, tails, r.Entity.ID)
-	}
-	for kept, err := range stagedOf(ctx, s, store.StagedFilter{}) {
-		if err != nil {
-			return nil, err
-		}
-		addTo(found, tails, kept.Message)
 	}
 	ids := make([]events.ID, len(tails))
 	for i, t := range tails {
@@ -152,13 +152,13 @@ func wholeIDs(ctx context.Context, s store.Store, tails []tail) ([]events.ID, er
 			return nil, usage("message %s: %w", t, err)
 		}
 		known := false
-		for _, err := range logOf(ctx, s, store.Filter{Entity: events.MessageEntity(id), Limit: 1}) {
+		for _, err := range stagedOf(ctx, s, store.StagedFilter{Messages: []events.ID{id}, Limit: 1}) { // first, as above
 			if err != nil {
 				return nil, err
 			}
 			known = true
 		}
-		for _, err := range stagedOf(ctx, s, store.StagedFilter{Messages: []events.ID{id}, Limit: 1}) {
+		for _, err := range logOf(ctx, s, store.Filter{Entity: events.MessageEntity(id), Limit: 1}) {
 			if err != nil {
 				return nil, err
 			}
