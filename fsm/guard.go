@@ -63,7 +63,7 @@ func Judge(m Member, t events.Thresholds, clock Clock, now time.Time) events.Rea
 	if m.LastBeatAt.IsZero() {
 		return events.ReasonNoHeartbeat
 	}
-	if m.silence(clock, now) > m.Bound(t.After) {
+	if m.Silence(clock, now) > m.Bound(t.After) {
 		return events.ReasonSilent
 	}
 	return ""
@@ -72,11 +72,11 @@ func Judge(m Member, t events.Thresholds, clock Clock, now time.Time) events.Rea
 // Bound is how old the member's heartbeat may be where the one who judges allows after.
 func (m Member) Bound(after time.Duration) time.Duration { return max(after, m.FenceAfter+m.Interval) }
 
-// silence is how old a member's heartbeat is. What was confirmed before the last step of the clock ages from that step, whichever way it went:
+// Silence is how old a member's heartbeat is. What was confirmed before the last step of the clock ages from that step, whichever way it went:
 // nobody knows how much of the time between the two went by, and the member is owed its whole bound, which may be longer than the caller's window.
 // One that lies ahead by no more than two of its intervals is young: a clock that is set back by an interval or less is not seen to step, and
 // what was confirmed just before must not be as old as the last step that was. It lies behind soon.
-func (m Member) silence(clock Clock, now time.Time) time.Duration {
+func (m Member) Silence(clock Clock, now time.Time) time.Duration {
 	if ahead := m.LastBeatAt.Sub(now); ahead > 0 && ahead <= 2*m.Interval {
 		return 0
 	}
@@ -91,7 +91,7 @@ func (m Member) silence(clock Clock, now time.Time) time.Duration {
 func (c Census) Live(t events.Thresholds) []Member {
 	var list []Member
 	for _, m := range c.Members {
-		if !m.Gone && m.silence(c.Clock, c.Now) <= t.After {
+		if !m.Gone && m.Silence(c.Clock, c.Now) <= t.After {
 			list = append(list, m)
 		}
 	}
@@ -212,7 +212,7 @@ func (c Census) Liveness(t events.Thresholds) events.Liveness {
 		_ = binary.Write(hash, binary.BigEndian, m.LastBeatAt.UnixMicro()) // a hash takes everything
 		if i < events.Members {
 			l.IDs = append(l.IDs, m.Worker)
-			l.Ages = append(l.Ages, int(m.silence(c.Clock, c.Now).Milliseconds()))
+			l.Ages = append(l.Ages, int(m.Silence(c.Clock, c.Now).Milliseconds()))
 		}
 	}
 	if len(live) > 0 {

@@ -92,7 +92,7 @@ func (c Reclaim) judge(held Held) events.Evidence {
 	e.LastBeatAt, e.Interval, e.FenceAfter = m.LastBeatAt, m.Interval, m.FenceAfter
 	e.Reason = Judge(m, events.Thresholds{After: e.After}, held.Clock, held.Now)
 	if e.Reason == events.ReasonSilent {
-		e.Age = m.silence(held.Clock, held.Now)
+		e.Age = m.Silence(held.Clock, held.Now)
 	}
 	return e
 }

@@ -67,7 +67,7 @@ func (v *vitals) age(then time.Time) time.Duration { return v.clock.Age(v.now, t
 type vital struct {
 	member fsm.Member
 	dead   events.Reason // why it is held to be dead; empty where it lives
-	age    time.Duration // of its last heartbeat
+	age    time.Duration // of its last heartbeat, as it is judged by
 	after  time.Duration // how old that may be, by every bound on it
 }
 
@@ -77,7 +77,7 @@ func (v *vitals) of(worker events.ID) vital {
 	m.Worker, m.Gone = worker, v.gone[worker]
 	x := vital{member: m, dead: fsm.Judge(m, events.Thresholds{After: v.after}, v.clock, v.now), after: m.Bound(v.after)}
 	if !m.LastBeatAt.IsZero() {
-		x.age = v.age(m.LastBeatAt)
+		x.age = m.Silence(v.clock, v.now)
 	}
 	return x
 }

@@ -98,6 +98,20 @@ func TestListOfSweeps(t *testing.T) {
   because while a step is younger than orphan_reclaim_after, silence is not taken for death
   next    foundling sweep --dry-run
 `},
+		"a heartbeat from before the clock was set forward ages from the step": {func(s *scene) {
+			s.start(0xa)
+			s.enqueue(1, "run")
+			s.claim(1, 0xa, 0)
+			s.beat(0xa, 0)
+			s.at = 10 * time.Hour
+			s.add(events.ClockEntity(), &events.ClockStepped{FromAt: epoch.Add(time.Second), ToAt: epoch.Add(s.at), Worker: id(0xb)}, events.Active, events.Active)
+			s.at += 20 * time.Second
+		}, `
+▲ warning clock_stepped: the store's clock was set forward by 9h59m, 20s ago
+  because from +1s to +10h0m0s, seen by worker …0b (position 4)
+  because while a step is younger than orphan_reclaim_after, silence is not taken for death
+  next    foundling sweep --dry-run
+`},
 		"what was stored before the clock was set back ages from the step": {func(s *scene) {
 			s.at = 10 * time.Hour
 			s.start(0xa)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/fsm"
 	"github.com/foundling-go/foundling/projections"
 )
 
@@ -57,7 +58,7 @@ func (l *look) judge(id events.ID) verdict {
 		return verdict{alive, why, last}
 	}
 	why += ", it intends one every " + Span(interval)
-	if l.age(last) > SilentAfter*interval {
+	if (fsm.Member{LastBeatAt: last, Interval: interval}).Silence(l.clock, l.Now) > SilentAfter*interval {
 		return verdict{silent, why, last}
 	}
 	return verdict{alive, why, last}
