@@ -31,6 +31,7 @@ func (a *attempt) commit(ctx context.Context) error {
 		p.exec(unmovedQuery, a.guarded.text, a.guarded.through.through)
 	}
 	a.confirm(p)
+	a.fillRows(p) // before a later call's end of a message takes its row
 	a.writeUnstaged(p)
 	a.writeMessages(p)
 	a.writeTopics(p)
@@ -39,7 +40,6 @@ func (a *attempt) commit(ctx context.Context) error {
 	a.writeOthers(p)
 	a.drawNumber(p)
 	a.writePlaced(p)
-	a.fillRows(p)
 	a.writeLog(p)
 	a.letGo(p)
 	now := a.now

@@ -46,6 +46,7 @@ type plan struct {
 	entities map[events.Entity]bool
 	permits  map[store.PermitKey]bool
 	topics   map[string]bool // their rows are held: their counts move
+	over     int             // how many damaged rows pages pass over
 	lost     int             // connections, before anything was to be committed
 }
 
@@ -176,6 +177,7 @@ func (s *Store) try(ctx context.Context, calls []store.Call, p *plan) ([]store.R
 		now, ok := s.lowerBound()
 		if !ok || !a.foresee(calls) {
 			p.reading = true
+			a = newAttempt(s, p) // what it took for so may not be so
 		} else {
 			a.blind, a.now, a.guarded = true, now, s.ids.state()
 			a.dropped, a.pruned = a.guarded.at, a.guarded.through

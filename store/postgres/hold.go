@@ -49,13 +49,17 @@ func (a *attempt) wanted(calls []store.Call) *wants {
 	w := newWants()
 	for i := range calls {
 		w.ids[calls[i].ID] = true
-		a.want(w, &calls[i].Need)
+		if askable(&calls[i].Need) == nil { // else it is refused
+			a.want(w, &calls[i].Need)
+		}
 	}
 	for entity := range a.plan.entities {
 		a.wantEntity(w, entity, true)
 	}
 	for i := range calls {
-		a.wantCounted(w, calls[i].Need.Known)
+		if askable(&calls[i].Need) == nil {
+			a.wantCounted(w, calls[i].Need.Known)
+		}
 	}
 	for key := range a.plan.permits {
 		w.permits[key] = true
@@ -186,8 +190,9 @@ func (a *attempt) hold(ctx context.Context, calls []store.Call) (err error) {
 		}
 	}
 	for _, more := range []func() error{
-		a.longer,
 		func() error { return a.holdMore(ctx, w) },
+		a.longer,
+		func() error { return a.readBehind(ctx) },
 		func() error { return a.readRepeated(ctx) },
 	} {
 		if err := more(); err != nil {
@@ -334,6 +339,9 @@ func (a *attempt) found(kind events.Kind, r *record) *cell {
 	c := a.blank(row.Entity)
 	if c.dirty {
 		return c
+	}
+	if c.stored && c.row.Version == row.Version { // it may have been read with its payload before
+		row.Payload = c.row.Payload
 	}
 	c.row, c.kept, c.stored, c.known, c.err, c.from = row, true, true, true, err, row.Version
 	if kind == events.KindMessage {

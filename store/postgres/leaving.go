@@ -103,15 +103,23 @@ func (s *Store) connectCancelling(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-const attachedQuery = "SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass($2)"
+const (
+	attachedQuery = "SELECT inhdetachpending FROM pg_inherits WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass($2)"
+	// A server that took over may not have the prune, and still have what is to go.
+	goneQuery = "SELECT @must(count(*), 1)::text FROM @pruned WHERE through >= $1"
+)
 
 func (s *Store) leaveOne(ctx context.Context, conn *pgx.Conn, r span) error {
+	if _, err := conn.Exec(ctx, s.sql(goneQuery), firstOf(r.upper)); err != nil {
+		return err
+	}
 	for _, parent := range []string{"@events", "@decisions"} {
 		if err := s.detach(ctx, conn, s.sql(parent), fmt.Sprintf("%s_%d", s.sql(parent), r.lower)); err != nil {
 			return err
 		}
 	}
 	return s.write(ctx, func(p *pipeline) {
+		p.exec(goneQuery, firstOf(r.upper))
 		p.exec(fmt.Sprintf("DROP TABLE IF EXISTS @events_%d, @decisions_%[1]d", r.lower))
 		p.exec("DELETE FROM @ranges WHERE lower = $1", r.lower)
 	})

@@ -25,6 +25,8 @@ type pages struct {
 	tried     map[string]bool // locks that somebody else has
 	asked     map[string]int  // how many claimable messages
 	damaged   map[string]int  // how many of them are not what was written
+	passing   []*passing
+	spoilt    []group // of those who wait whose first is not what was written
 }
 
 func newPages() pages {
@@ -133,30 +135,52 @@ type picking struct {
 // readMessages reads a page of messages. Rows that are not what was written are passed over.
 func (a *attempt) readMessages(p *pipeline, pick picking, take func(*cell)) {
 	r := newRecord(messageColumns)
-	left := pick.n
+	page := a.passes(pick)
 	p.query(r, func() error {
-		if c := a.found(events.KindMessage, r); c.err == nil && left > 0 {
-			left--
+		if c := a.found(events.KindMessage, r); page.takes(c.err) {
 			a.unheld(c)
 			take(c)
 		}
 		return nil
-	}, pick.query, pick.of, pick.n+passedOver)
+	}, pick.query, pick.of, page.limit)
 }
 
-// passedOver is how many rows of a page may be other than what was written before the page comes short.
+// passedOver is how many rows of a page may be other than what was written before it must be read anew, with more rows.
 const passedOver = 16
+
+// passing is a page that passes over rows that are not what was written.
+type passing struct {
+	left, limit, read int
+}
+
+func (a *attempt) passes(pick picking) *passing {
+	page := &passing{left: pick.n, limit: pick.n + max(passedOver, a.plan.over)}
+	a.pages.passing = append(a.pages.passing, page)
+	return page
+}
+
+// takes reports whether the page takes a row that was read.
+func (p *passing) takes(err error) bool {
+	p.read++
+	if err != nil || p.left <= 0 {
+		return false
+	}
+	p.left--
+	return true
+}
+
+// short reports whether more rows would have more to take.
+func (p *passing) short() bool { return p.left > 0 && p.read >= p.limit }
 
 func (a *attempt) readPermitPage(p *pipeline, pick picking, take func(*permitCell)) {
 	r := newRecord(permitColumns)
-	left := pick.n
+	page := a.passes(pick)
 	p.query(r, func() error {
-		if c := a.foundPermit(r); c.err == nil && left > 0 {
-			left--
+		if c := a.foundPermit(r); page.takes(c.err) {
 			take(c)
 		}
 		return nil
-	}, pick.query, pick.of, pick.n+passedOver)
+	}, pick.query, pick.of, page.limit)
 }
 
 // readWaiters reads who waits for some locks.
@@ -172,12 +196,54 @@ func (a *attempt) readWaiters(p *pipeline, locks []string) {
 	p.query(r, func() error {
 		c := a.found(events.KindMessage, r)
 		if c.err != nil {
+			a.pages.spoilt = append(a.pages.spoilt, group{string(r.values[lockAt]), string(r.values[topicAt]), r.raw(waitingAt)})
 			return nil
 		}
 		a.unheld(c)
 		a.pages.waiting[c.row.Lock] = append(a.pages.waiting[c.row.Lock], c)
 		return nil
 	}, waitersQuery, unread)
+}
+
+// group is those who wait for a lock in one way, of one topic.
+type group struct {
+	lock, topic string
+	waiting     int64
+}
+
+const groupQuery = "SELECT " + messageColumns + " FROM @messages WHERE waiting <> 0 AND lock = $1 AND topic = $2 AND waiting = $3 ORDER BY priority, place LIMIT $4"
+
+// readBehind reads who stands first of those that can be read, where the first of all cannot: he would never be told.
+func (a *attempt) readBehind(ctx context.Context) error {
+	if len(a.pages.spoilt) > 0 && a.looks {
+		return errGlanced
+	}
+	for _, g := range a.pages.spoilt {
+		for limit := passedOver; ; limit *= 4 {
+			var first *cell
+			read := 0
+			p := a.s.pipeline()
+			r := newRecord(messageColumns)
+			p.query(r, func() error {
+				read++
+				if c := a.found(events.KindMessage, r); c.err == nil && first == nil {
+					first = c
+				}
+				return nil
+			}, groupQuery, g.lock, g.topic, g.waiting, limit)
+			if err := p.run(ctx, a.conn.Conn()); err != nil {
+				return err
+			}
+			if first != nil {
+				a.unheld(first)
+				a.pages.waiting[g.lock] = append(a.pages.waiting[g.lock], first)
+			}
+			if first != nil || read < limit || limit >= maxPassedOver {
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // unheld notes a message that a view may have without its being held. Before anything is kept it is looked at once more.
@@ -201,7 +267,7 @@ func (a *attempt) holdMore(ctx context.Context, w *wants) error {
 		return errGlanced
 	}
 	a.tryLocks(p, tries)
-	a.readPermits(p, estates)
+	a.readPermits(p, append(estates, a.readBefore(tries)...))
 	locks := make([]events.Entity, len(tries))
 	for i, lock := range tries {
 		locks[i] = events.LockEntity(lock)
@@ -211,9 +277,11 @@ func (a *attempt) holdMore(ctx context.Context, w *wants) error {
 	a.readHistories(p, streams, resting)
 	a.readRowless(p, w)
 	a.readWaiters(p, unread)
-	if len(tries) > 0 && a.fence == 0 {
+	if len(tries) > 0 { // also where one was drawn before: others may have had the lock since
 		a.drawFence(p)
 	}
+	clear(a.pages.beats) // they are judged by the time that is read behind them
+	a.readBeats(p, w.beats)
 	a.s.askTime(p, &a.now)
 	if err := p.run(ctx, a.conn.Conn()); err != nil {
 		return err
@@ -275,6 +343,17 @@ func (a *attempt) tryLocks(p *pipeline, locks []string) {
 	}, tryQuery, locks, keys)
 }
 
+// readBefore is the permits that were read before their locks were held: they may have come back since, and are to be read again.
+func (a *attempt) readBefore(tries []string) (keys []store.PermitKey) {
+	for key, c := range a.permits {
+		if c.known && slices.Contains(tries, key.Lock) {
+			*c = permitCell{Permit: store.Permit{PermitKey: key}}
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // settleTries has the locks of an estate waited for, in another try, where somebody has one: what a worker held must not stay with it.
 func (a *attempt) settleTries(w *wants) error {
 	var hold errHold
@@ -304,11 +383,22 @@ func appeared(entity events.Entity) error {
 // longer has pages read anew that came short since rows of theirs are not what was written: what stands behind those goes on.
 func (a *attempt) longer() error {
 	short := false
-	for topic, damaged := range a.pages.damaged {
-		if len(a.pages.claimable[topic]) < a.pages.asked[topic] && a.pages.cut[topic] && a.s.counts.over(topic) < maxPassedOver {
-			a.s.counts.passOver(topic, max(4*damaged, 16))
+	for topic, asked := range a.pages.asked {
+		list, damaged := a.pages.claimable[topic], a.pages.damaged[topic]
+		passed := damaged
+		for _, c := range list {
+			if c.row.Lock != "" && a.blank(events.LockEntity(c.row.Lock)).err != nil {
+				passed++
+			}
+		}
+		if passed > 0 && len(list)+damaged-passed < asked && a.pages.cut[topic] && a.s.counts.over(topic) < maxPassedOver {
+			a.s.counts.passOver(topic, max(4*passed, 16))
 			short = true
 		}
+	}
+	if a.plan.over < maxPassedOver && slices.ContainsFunc(a.pages.passing, (*passing).short) {
+		a.plan.over = 4 * max(a.plan.over, passedOver)
+		short = true
 	}
 	if short {
 		return &errHold{}

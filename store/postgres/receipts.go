@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
@@ -104,8 +105,9 @@ func (a *attempt) readRepeated(ctx context.Context) error {
 	if len(numbers) == 0 {
 		return nil
 	}
+	slices.Sort(numbers)
 	p := a.s.pipeline()
-	w := readWhole(p, numbers)
+	w := readWhole(p, slices.Compact(numbers)) // several may have been kept together
 	if err := p.run(ctx, a.conn.Conn()); err != nil {
 		return err
 	}

@@ -45,15 +45,16 @@ func (s *seals) due(server string, final int64, now time.Time) bool {
 }
 
 // written ends it.
-func (s *seals) written(final int64, err error, now time.Time) {
+func (s *seals) written(server string, final int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.busy, s.next = false, now.Add(sealEvery)
-	if err != nil {
-		s.next = now.Add(sealPause)
-		return
+	s.busy, s.next = false, time.Now().Add(sealEvery)
+	switch {
+	case code(err) == codeDenied, code(err) == codeReadOnly:
+		s.next = time.Now().Add(sealPause)
+	case err == nil && s.last == server: // else a look has found another one meanwhile, which may draw lower numbers
+		s.safe = final
 	}
-	s.safe = final
 }
 
 // seal writes down up to where the log is final where a look finds that it has moved. The reader does not wait for it.
@@ -70,7 +71,7 @@ func (s *Store) seal(l *look, final int64) {
 		defer s.calls.Done()
 		ctx, cancel := context.WithTimeout(context.Background(), sealTimeout)
 		defer cancel()
-		seals.written(final, s.writeSeal(ctx, l.server, final), time.Now())
+		seals.written(l.server, final, s.writeSeal(ctx, l.server, final))
 	})
 }
 

@@ -18,6 +18,9 @@ type viewer struct {
 
 // see gives a call what it needs. It is errCut where the tables do not show what earlier calls of the transaction have changed of it.
 func (a *attempt) see(need *store.Need) (store.View, error) {
+	if err := askable(need); err != nil {
+		return store.View{}, atFault{err}
+	}
 	v := &viewer{attempt: a, view: store.View{
 		Now: a.now, Rows: make(map[events.Entity]store.Row, len(need.Held)+len(need.Known)), History: map[events.Entity][]events.Recorded{},
 		Claimable: map[string][]store.Row{}, Claims: map[events.ID][]store.Row{}, Uncounted: map[string][]store.Row{},
@@ -131,7 +134,10 @@ func (v *viewer) holdClaimable(need *store.Need) error {
 			if c.dirty {
 				missed = true
 			} else if v.lockable(c) {
-				list = append(list, v.claimable(c))
+				if err := v.holdLockOf(&c.row); err != nil {
+					return err
+				}
+				list = append(list, c.row)
 			}
 		}
 		if len(list) < page.N && missed && v.pages.cut[page.Topic] {
@@ -152,15 +158,15 @@ func (v *viewer) lockable(c *cell) bool {
 	return lock.held && lock.err == nil
 }
 
-// claimable gives the lock of a claimable message, and who waits for it where the message is the one that was sent to try.
-func (v *viewer) claimable(c *cell) store.Row {
-	if c.row.Lock != "" {
-		v.take(v.cells[events.LockEntity(c.row.Lock)])
-		if c.row.Waiting == store.Trying {
-			v.waits = append(v.waits, c.row.Lock)
-		}
+// holdLockOf gives the lock of a claimable message, and who waits for it where the message is the one that was sent to try.
+func (v *viewer) holdLockOf(row *store.Row) error {
+	if row.Lock == "" {
+		return nil
 	}
-	return c.row
+	if row.Waiting == store.Trying {
+		v.waits = append(v.waits, row.Lock)
+	}
+	return v.hold(events.LockEntity(row.Lock))
 }
 
 // holdPages gives what else is selected among messages.
@@ -213,7 +219,9 @@ func (v *viewer) holdEstate(holder store.Holder) error {
 		if !p.out || p.err != nil || lock.err != nil {
 			continue
 		}
-		v.take(lock)
+		if err := v.hold(lock.entity); err != nil {
+			return err
+		}
 		v.holdPermit(p)
 		v.waits = append(v.waits, p.Lock)
 	}

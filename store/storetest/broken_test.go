@@ -84,6 +84,21 @@ func plainEngines() []broken {
 				}
 			}
 		})},
+		{"tells more than a commit kept", "commits that were kept together are answered together as they were", tellingMore},
+		{"gives what is known for what is so", "a known row that has gone is not given, whatever else is decided with it", calls(func(c *store.Call) {
+			fn, known := c.Fn, c.Need.Known
+			c.Fn = func(v store.View) (store.Changes, error) {
+				for _, row := range known {
+					v.Rows[row.Entity] = row
+				}
+				return fn(v)
+			}
+		})},
+		{"gives claims without payloads", "a claim comes with its payload also where a later call has ended its message", receipts(func(r *store.Receipt) {
+			for i := range r.Rows {
+				r.Rows[i].Payload = nil
+			}
+		})},
 		{"loses claims", "open claims of a worker come in pages, oldest first", views(func(v *store.View) { clear(v.Claims) })},
 		{"loses uncounted claims", "open claims that do not count come in pages", views(func(v *store.View) { clear(v.Uncounted) })},
 		{"loses history", "Fn is given the history of what has ended", views(func(v *store.View) { clear(v.History) })},
@@ -211,6 +226,17 @@ func calls(f func(*store.Call)) func(store.Store) store.Store {
 
 func receipts(f func(*store.Receipt)) func(store.Store) store.Store {
 	return func(s store.Store) store.Store { return bent{Store: s, receipt: f} }
+}
+
+// tellingMore is an engine that tells the events of a commit twice where it is asked again.
+func tellingMore(s store.Store) store.Store {
+	told := map[store.CommitID]bool{}
+	return receipts(func(r *store.Receipt) {
+		if told[r.ID] {
+			r.Events = append(slices.Clone(r.Events), r.Events...)
+		}
+		told[r.ID] = true
+	})(s)
 }
 
 func filters(f func(*store.Filter)) func(store.Store) store.Store {

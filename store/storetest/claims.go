@@ -21,6 +21,7 @@ func claiming() []sentence {
 		{"concurrent claims never share a message", claimsApart},
 		{"open claims of a worker come in pages, oldest first", claimsOfWorker},
 		{"a worker's claims are given back page by page", reclaimed},
+		{"a claim comes with its payload also where a later call has ended its message", claimedAndEnded},
 	}
 }
 
@@ -341,4 +342,16 @@ func (b *bed) complete(claimed []store.Row) error {
 		return err
 	}
 	return receipts[0].Err
+}
+
+func claimedAndEnded(b *bed) {
+	b.enqueue("mail", 1)
+	row := b.kept(store.RowFilter{Kind: events.KindMessage})[0]
+	claim := change(row.Entity, row.Version, &events.MessageClaimed{Worker: b.id()})
+	claim.Row.Worker, claim.Row.ClaimedAt = b.id(), b.now().UTC().Truncate(time.Microsecond)
+	end := change(row.Entity, claim.Row.Version, &events.MessageCompleted{})
+	end.Gone = true
+	receipts := b.decide(b.giving(claim), b.giving(end))
+	b.ok(receipts[1].Err)
+	b.carries(receipts[0].Rows[0])
 }

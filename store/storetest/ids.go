@@ -13,6 +13,7 @@ func commitIDs() []sentence {
 	return []sentence{
 		{"a commit id that is used twice has one effect", usedTwice},
 		{"a commit id that is used twice in one Decide has one effect", usedTwiceTogether},
+		{"commits that were kept together are answered together as they were", askedTogether},
 		{"a commit id that many use at once has one effect", usedAtOnce},
 		{"a commit id that is no UUIDv7 is refused", notVersion7},
 		{"a commit id older than the horizon is refused", expired},
@@ -64,6 +65,15 @@ func usedTwiceTogether(b *bed) {
 	b.ok(receipts[1].Err)
 	b.same("second receipt", receipts[1].Events, receipts[0].Events)
 	b.same("log", b.log(store.Filter{}), receipts[0].Events)
+}
+
+func askedTogether(b *bed) {
+	list := []store.Call{b.enqueueing(b.drafts("mail", 2)...), b.configuring("print", 3), b.enqueueing(b.draft("other"))}
+	first := b.decide(list...)
+	for i, again := range b.decide(list...) {
+		b.ok(again.Err)
+		b.same(fmt.Sprintf("receipt %d", i), again.Events, first[i].Events)
+	}
 }
 
 func usedAtOnce(b *bed) {

@@ -16,6 +16,7 @@ func views() []sentence {
 		{"Fn is given the history of what has ended", viewHistory},
 		{"Fn is given the store's time, which the commit carries", viewTime},
 		{"a known row that still stands may be given as it is", viewKnown},
+		{"a known row that has gone is not given, whatever else is decided with it", viewKnownGone},
 		{"a key is held until it is let go", viewKeys},
 		{"a key is taken by one message of its topic at a time", keyTaken},
 		{"concurrent enqueues with one key make one message", keyTakenAtOnce},
@@ -73,6 +74,20 @@ func viewKnown(b *bed) {
 		{ID: known.Entity.ID, Command: fsm.CompleteMessage{Token: b.messages(claim.Rows)[0].Token}},
 	}}, claim.Rows)
 	want(b, "settlement", fmt.Sprint(types(b.commit(settle).Events)), "[message.completed]")
+}
+
+func viewKnownGone(b *bed) {
+	b.enqueue("mail", 1)
+	claim := b.commit(b.claiming(b.id(), 1, "mail"))
+	b.commit(b.completing(b.messages(claimedOf(claim))...))
+	entity := claimedOf(claim)[0].Entity
+	var view store.View
+	b.decide(b.made(store.Need{Known: claimedOf(claim)}, func(v store.View) (store.Changes, error) {
+		view = v
+		return store.Changes{}, nil
+	}), b.claiming(b.id(), 1, "mail"))
+	want(b, "rows", len(view.Rows), 0)
+	want(b, "events of its history", len(view.History[entity]), 3)
 }
 
 func viewKeys(b *bed) {

@@ -153,6 +153,9 @@ func waitersOfTrying(b *bed) {
 	view := b.seen(store.Need{Claim: []store.Page{{Topic: "mail", N: 9}}})
 	want(b, "claimable", len(view.Claimable["mail"]), 2)
 	want(b, "claimable first", view.Claimable["mail"][0].Waiting, store.Trying)
+	for _, row := range view.Claimable["mail"] {
+		b.carries(row)
+	}
 	want(b, "who waits", b.waiters(view, "l"), fmt.Sprint([]string{blocked(mail[1]), trying(mail[0]), blocked(print[1]), trying(print[0])}))
 	want(b, "events of its lock", len(view.History[events.LockEntity("l")]), 1)
 	want(b, "who waits for a lock that nobody is sent to try", len(view.Waiting["m"]), 0)
