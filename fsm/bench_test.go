@@ -7,6 +7,17 @@ import (
 	"github.com/foundling-go/foundling/fsm"
 )
 
+// One transition looked up in the table.
+func BenchmarkNext(b *testing.B) {
+	b.ReportAllocs()
+	l := fsm.LifecycleOf(events.KindMessage)
+	for b.Loop() {
+		if to, ok := l.Next(events.Queued, events.TypeMessageClaimed); !ok || to != events.Running {
+			b.Fatal(to)
+		}
+	}
+}
+
 // One transition decided and evolved: the leaf rule, without what a store adds.
 func BenchmarkTransition(b *testing.B) {
 	waiting, running := messageIn(events.Queued), messageIn(events.Running)

@@ -220,6 +220,9 @@ func (s *Store) Head(ctx context.Context) (store.Cursor, error) {
 		if err == nil {
 			return s.cursorIn(upTo(s.epochs.known(), l.epoch), end, time.Time{}), nil
 		}
+		if err := pause(ctx, lookLate); err != nil { // what stands in between may lead to one server and to another for a while
+			return "", fmt.Errorf("postgres: head: %w", err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,9 @@ func (s *Store) leave(through int64) {
 	go func() {
 		defer s.calls.Done()
 		err := s.leaveAll(context.Background(), list)
+		if err != nil && code(err) != codeLocked { // else somebody is in the way, as a dump is
+			s.options.Logger.Warn("tables of a range of the log whose events are all pruned were not dropped: it is tried again", slog.Any("error", err))
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.leaving = (leaving{}); err != nil {

@@ -38,7 +38,7 @@ func (w *stuck) see(writers map[string]struct{}, after time.Duration, now time.T
 	return long
 }
 
-const stuckQuery = "SELECT coalesce(a.pid, 0), coalesce(a.usename::text, ''), coalesce(a.application_name, '')," +
+const stuckQuery = "SELECT DISTINCT coalesce(a.pid, 0), coalesce(a.usename::text, ''), coalesce(a.application_name, '')," +
 	" coalesce(a.state, 'prepared, or not to be seen by this role'), coalesce(a.xact_start::text, '')" +
 	" FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid" +
 	" WHERE l.locktype = 'relation' AND l.relation = '@events'::regclass AND l.virtualtransaction = ANY($1::text[])" +
