@@ -10,7 +10,10 @@ import (
 // One transition looked up in the table.
 func BenchmarkNext(b *testing.B) {
 	b.ReportAllocs()
-	l := fsm.LifecycleOf(events.KindMessage)
+	l, err := fsm.LifecycleOf(events.KindMessage)
+	if err != nil {
+		b.Fatal(err)
+	}
 	for b.Loop() {
 		if to, ok := l.Next(events.Queued, events.TypeMessageClaimed); !ok || to != events.Running {
 			b.Fatal(to)
