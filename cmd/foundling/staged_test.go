@@ -3,13 +3,12 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/foundling-go/foundling"
+	"github.com/foundling-go/foundling/internal/pgtest"
 	"github.com/foundling-go/foundling/store/postgres"
-	"github.com/jackc/pgx/v5"
 )
 
 // stageIn stages a message as an application does, in a transaction of its own.
@@ -24,17 +23,12 @@ func stageIn(t *testing.T, dsn, text string) foundling.ID {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
+	tx := pgtest.Begin(t, dsn)
+	mail := foundling.NewTopic[string]("mail", foundling.TopicOptions{})
+	ids, err := postgres.EnqueueTx(t.Context(), client, tx, mail.Draft(text, foundling.EnqueueOptions{}))
+	if err == nil {
+		err = tx.Commit(t.Context())
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	var ids []foundling.ID
-	err = pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-		mail := foundling.NewTopic[string]("mail", foundling.TopicOptions{})
-		ids, err = postgres.EnqueueTx(t.Context(), client, tx, mail.Draft(text, foundling.EnqueueOptions{}))
-		return err
-	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -232,3 +232,18 @@ func (h *host) fill(ctx context.Context, conn *pgx.Conn, database string, templa
 	_, err = conn.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", database)
 	return err
 }
+
+// Begin begins a transaction over a connection of its own, as an application does. The connection is closed when the test ends.
+func Begin(t testing.TB, dsn string) pgx.Tx {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	tx, err := conn.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
