@@ -118,13 +118,24 @@ func (c *Client) within(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, c.opts.Timeout)
 }
 
-// mint makes an id at the store's time, so that it is as old as the store thinks.
+// mint makes an id at about the store's time, so that it is as old as the store thinks. The store is asked only where it knows its time by no other way.
 func (c *Client) mint(ctx context.Context) (ID, error) {
-	now, err := c.store.Now(ctx)
-	if err != nil {
-		return ID{}, err
+	now := c.near()
+	if now.IsZero() {
+		var err error
+		if now, err = c.store.Now(ctx); err != nil {
+			return ID{}, err
+		}
 	}
 	return c.source.ID(now)
+}
+
+// near is what is known of the store's time without asking; zero where nothing is.
+func (c *Client) near() time.Time {
+	if s, ok := store.As[interface{ Near() time.Time }](c.store); ok {
+		return s.Near()
+	}
+	return time.Time{}
 }
 
 // decide commits one call and settles its outcome: the receipt of a commit that happened, or an error after which it has not. Only
@@ -134,7 +145,7 @@ func (c *Client) decide(ctx context.Context, prepare func(calls.Origin) store.Ca
 	defer cancel()
 	trace := c.injected(ctx)
 	for {
-		id, err := c.mintCommit(ctx) // a commit costs no question beside it
+		id, err := c.mint(ctx)
 		if err != nil {
 			return store.Receipt{}, err
 		}

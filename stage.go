@@ -40,11 +40,9 @@ func (c *Client) Stage(ctx context.Context, drafts []Draft, keep func(ctx contex
 
 // mintNear makes an id at about the store's time, which is not asked for it: at what is known of it, else at this process's.
 func (c *Client) mintNear(context.Context) (ID, error) {
-	now := time.Now()
-	if s, ok := store.As[interface{ Near() time.Time }](c.store); ok {
-		if near := s.Near(); !near.IsZero() {
-			now = near
-		}
+	now := c.near()
+	if now.IsZero() {
+		now = time.Now()
 	}
 	return c.source.ID(now)
 }

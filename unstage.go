@@ -265,7 +265,9 @@ func (c *Client) moveEach(ctx context.Context, run []kept, refused error, p *pas
 
 // unstaging is the call that moves a run.
 func (c *Client) unstaging(ctx context.Context, run []kept) (store.Call, error) {
-	id, err := c.mintCommit(ctx)
+	bounded, cancel := c.within(ctx)
+	defer cancel()
+	id, err := c.mint(bounded)
 	if err != nil {
 		return store.Call{}, err
 	}
@@ -274,18 +276,6 @@ func (c *Client) unstaging(ctx context.Context, run []kept) (store.Call, error) 
 		list[i] = run[i].Staged
 	}
 	return calls.Unstage(calls.Origin{ID: id, Actor: run[0].actor}, list, c.topics.known)
-}
-
-// mintCommit makes the id of a commit that nobody has to find again, without asking for the time where the store knows it by itself.
-func (c *Client) mintCommit(ctx context.Context) (ID, error) {
-	if stager, ok := store.As[store.Stager](c.store); ok {
-		if near := stager.Near(); !near.IsZero() {
-			return c.source.ID(near)
-		}
-	}
-	ctx, cancel := c.within(ctx)
-	defer cancel()
-	return c.mint(ctx)
 }
 
 // entered takes in what was moved.

@@ -82,11 +82,11 @@ func (a *attempt) send(ctx context.Context, p *pipeline) (err error) {
 
 const (
 	// Messages that were seen without being held are held now, if they are what they were. Whoever has one of them is not waited for.
-	confirmQuery = "SELECT @must(count(*), $3) FROM (SELECT 1 FROM unnest($1::uuid[], $2::integer[]) AS u (id, version)" +
-		" JOIN @messages m ON m.id = u.id AND m.version = u.version ORDER BY m.id FOR NO KEY UPDATE OF m NOWAIT) q"
+	confirmQuery = seenQuery + " NOWAIT) q"
 	// Those that two statements are to change are held in the order of their ids before.
-	bothQuery = "SELECT @must(count(*), $3) FROM (SELECT 1 FROM unnest($1::uuid[], $2::integer[]) AS u (id, version)" +
-		" JOIN @messages m ON m.id = u.id AND m.version = u.version ORDER BY m.id FOR NO KEY UPDATE OF m) q"
+	bothQuery = seenQuery + ") q"
+	seenQuery = "SELECT @must(count(*), $3) FROM unnest($1::uuid[], $2::integer[]) AS u (id, version)" +
+		" CROSS JOIN LATERAL (SELECT 1 FROM @messages WHERE id = u.id AND version = u.version FOR NO KEY UPDATE"
 	deleteMessages = "WITH gone AS (DELETE FROM @messages m USING unnest($1::uuid[], $2::integer[]) AS u (id, version)" +
 		" WHERE m.id = u.id AND m.version = u.version RETURNING 1) SELECT @must(count(*), $3) FROM gone"
 	updateMessages = "WITH moved AS (UPDATE @messages m SET version = u.version, state = u.state, topic = u.topic, priority = u.priority," +

@@ -220,13 +220,20 @@ func (a *attempt) finalFor(ctx context.Context, call *store.Call) (final, end in
 	return final, max(l.newest.position(), l.through), nil
 }
 
-// All rows of messages are held in one statement, in the order of their ids: those that are named, and those on pages of claims.
-var heldQuery = "SELECT " + of("m", messageColumns) + " FROM (SELECT u.id FROM unnest($1::uuid[]) AS u (id)" +
+// All rows of messages are held in one statement, in the order of their ids: those that are named, and those on pages of claims. Each is looked up by its
+// id, in the order in which the ids come: a join whose result is to be in order may walk over the whole index instead.
+var (
+	namedQuery = "SELECT " + of("m", messageColumns) + " FROM unnest($1::uuid[]) AS x (id)" + eachHeld
+	heldQuery  = "SELECT " + of("m", messageColumns) + " FROM (SELECT y.id FROM (SELECT u.id FROM unnest($1::uuid[]) AS u (id)" + claimedIDs +
+		") y ORDER BY y.id) x" + eachHeld
+	eachHeld = " CROSS JOIN LATERAL (SELECT " + messageColumns + " FROM @messages WHERE id = x.id FOR NO KEY UPDATE) m"
+)
+
+const claimedIDs = "" +
 	" UNION SELECT c.id FROM unnest($2::uuid[], $3::bigint[]) AS w (worker, n) CROSS JOIN LATERAL (SELECT r.id FROM @messages r" +
 	" WHERE r.worker = w.worker ORDER BY r.claimed_at, r.id LIMIT w.n) c" +
 	" UNION SELECT c.id FROM unnest($4::text[], $5::bigint[]) AS t (topic, n) CROSS JOIN LATERAL (SELECT r.id FROM @messages r" +
-	" WHERE r.worker IS NOT NULL AND r.topic = t.topic AND NOT r.counted ORDER BY r.claimed_at, r.id LIMIT t.n) c" +
-	") x JOIN @messages m ON m.id = x.id ORDER BY m.id FOR NO KEY UPDATE OF m"
+	" WHERE r.worker IS NOT NULL AND r.topic = t.topic AND NOT r.counted ORDER BY r.claimed_at, r.id LIMIT t.n) c"
 
 // The other queries by what is named.
 const (
@@ -244,13 +251,18 @@ func (a *attempt) holdMessages(p *pipeline, w *wants) {
 		return
 	}
 	ids := sortedIDs(w.messages)
-	workers, workerN := columnsOf(w.estates)
-	topics, topicN := columnsOf(w.uncounted)
 	r := newRecord(messageColumns)
-	p.query(r, func() error {
+	found := func() error {
 		a.found(events.KindMessage, r).held = true
 		return nil
-	}, heldQuery, ids, workers, workerN, topics, topicN)
+	}
+	if len(w.estates)+len(w.uncounted) == 0 {
+		p.query(r, found, namedQuery, ids)
+	} else {
+		workers, workerN := columnsOf(w.estates)
+		topics, topicN := columnsOf(w.uncounted)
+		p.query(r, found, heldQuery, ids, workers, workerN, topics, topicN)
+	}
 	if len(ids) == 0 {
 		return
 	}

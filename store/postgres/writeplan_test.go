@@ -8,12 +8,13 @@ import (
 
 // writePlans is what commits ask and write.
 func writePlans() map[string]planned {
-	byID := []string{"Index Scan using messages_pkey on messages m"}
+	byID := []string{"Index Scan using messages_pkey on messages", "Index Cond: (id = u.id)"} // without the second, it walks over all of them
 	return map[string]planned{
 		"claimable messages": {text: claimableQuery, must: []string{
 			"Index Scan using messages_claimable on messages", "Index Cond: ((topic = $1) AND (priority = u.priority) AND (due IS NOT NULL) AND (due <=",
 			"using payloads_pkey"}},
-		"named messages":         {text: heldQuery, must: append(byID, "using messages_running"), sorts: true},
+		"named messages":         {text: namedQuery, must: []string{"Index Scan using messages_pkey on messages", "Index Cond: (id = x.id)"}},
+		"messages of pages":      {text: heldQuery, must: []string{"Index Scan using messages_pkey on messages", "Index Cond: (id = u.id)", "using messages_running"}, sorts: true},
 		"messages without a row": {text: rowlessQuery, must: []string{"using messages_pkey"}, sorts: true},
 		"topics":                 {text: topicsQuery, must: []string{"using topics_pkey"}},
 		"commit ids":             {text: idsQuery, must: []string{"using used_ids_pkey"}},
@@ -28,12 +29,13 @@ func writePlans() map[string]planned {
 		"histories":        {text: historiesQuery, must: []string{"using events_1_stream_version_idx", "using decisions_1_number_idx"}, sorts: true},
 		"messages that go": {text: deleteMessages, must: byID},
 		"messages":         {text: updateMessages, must: byID},
-		"what was seen":    {text: confirmQuery, must: byID, sorts: true},
+		"what was seen":    {text: confirmQuery, must: byID},
+		"what two change":  {text: bothQuery, must: byID},
 		"topics that move": {text: updateTopics, must: []string{"using topics_pkey"}},
 		"counts":           {text: countTopics, must: []string{"using topics_pkey"}},
 		"permits that go":  {text: deletePermits, must: []string{"using permits_pkey"}},
 		"keys that go":     {text: deleteKeys, must: []string{"using keys_pkey"}},
-		"payloads":         {text: payloadsQuery, must: append(byID, "using payloads_pkey")},
+		"payloads":         {text: payloadsQuery, must: []string{"using messages_pkey", "Index Cond: (id = ANY ($1))", "using payloads_pkey"}},
 		"first events that go": {text: beheadedQuery, must: []string{
 			"Bitmap Index Scan on events_1_position_idx", "Index Scan Backward using events_1_stream_version_idx", "using messages_pkey"}, place: true, args: "1, 90000"},
 		"messages that ended behind": {text: endsBehindQuery, must: []string{
