@@ -50,7 +50,7 @@ const (
 	serverQuery  = "SELECT " + serverText
 	withinQuery  = "SELECT id, " + serverText + " FROM @epochs ORDER BY ordinal DESC LIMIT 1"
 	epochWrite   = "INSERT INTO @epochs (ordinal, id, begin, at, server, history, fences) SELECT coalesce(max(ordinal), -1) + 1, $1, $2, $3::bigint, $4, $5," +
-		" greatest(coalesce(max(fences), 0), (($3::bigint - coalesce(min(at), $3::bigint)) / 1000000 << 12) - (SELECT last_value FROM @fences)) FROM @epochs"
+		" greatest(coalesce(max(fences), 0), ($3::bigint - coalesce(min(at), $3::bigint)) * 4096 / 1000000 - (SELECT last_value FROM @fences)) FROM @epochs"
 
 	// What identifies the history of a server's files, for people: roles may be kept from asking.
 	historyAsked = "SELECT has_function_privilege('pg_control_system()', 'EXECUTE') AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE')"
@@ -60,8 +60,8 @@ const (
 	mendBlocks = "SELECT setval('@blocks', $1) FROM @blocks WHERE last_value < $1 OR last_value = $1 AND NOT is_called"
 	mendFences = "SELECT setval('@fences', t.n) FROM @fences, (SELECT max(token) >> 14 AS n FROM @permits) t WHERE t.n > last_value + " + fencesSkipped
 	// fencesSkipped is by how much tokens begin higher in the newest epoch, counted in calls that draw some: those that were given in what is lost of
-	// the log were shown to others, who believe the highest. With what is drawn it comes to 4096 for each second since the first epoch began, of which
-	// nobody draws as many: so every token is lower than the first of whatever epoch begins later, also where one of them is lost.
+	// the log were shown to others, who believe the highest. With what is drawn it comes to 4096 for each second since the first epoch began, and as much
+	// for each part of one; nobody draws as many: so every token is lower than the first of whatever epoch begins later, also where one of them is lost.
 	fencesSkipped = "coalesce((SELECT fences FROM @epochs ORDER BY ordinal DESC LIMIT 1), 0)"
 )
 

@@ -12,16 +12,29 @@ import (
 	"github.com/foundling-go/foundling/internal/calls"
 	"github.com/foundling-go/foundling/internal/pgtest"
 	"github.com/foundling-go/foundling/store"
+	"github.com/jackc/pgx/v5"
 )
 
 // proxied is a store behind a proxy, with a topic and a message in it, that has committed before.
 func proxied(t *testing.T) (*pgtest.Proxy, *beds) {
 	t.Helper()
-	p := pgtest.NewProxy(t, pgtest.Database(t))
+	dsn := pgtest.Database(t)
+	p := pgtest.NewProxy(t, dsn)
 	b := &beds{t: t, s: openAt(t, p.DSN(), Options{})}
+	var err error
+	if b.s.powers.hints.config, err = pgx.ParseConfig(dsn); err != nil { // hints are committed beside, and not what is to be hit
+		t.Fatal(err)
+	}
 	b.configure("mail", 0)
 	b.enqueue("mail", "", 3)
 	b.claim(b.id(), "mail", 1)
+	await(t, "nothing is committed beside: it is noted when the range began", func() bool {
+		r := &b.s.ranges
+		noted := !r.current().begun.IsZero()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return noted && !r.keeping
+	})
 	return p, b
 }
 

@@ -353,5 +353,7 @@ func claimedAndEnded(b *bed) {
 	end.Gone = true
 	receipts := b.decide(b.giving(claim), b.giving(end))
 	b.ok(receipts[1].Err)
-	b.carries(receipts[0].Rows[0])
+	for _, row := range receipts[0].Rows { // none where it was asked again, after the end
+		b.carries(row)
+	}
 }
