@@ -70,12 +70,11 @@ func newPlot(run uint64, clock time.Time) *plot {
 
 // act is one call, in a form that makes the same of it for any engine.
 type act struct {
-	id     store.CommitID
-	need   store.Need
-	how    string
-	seed   uint64
-	n      int
-	change []store.Row // of a call that knows what it changes
+	id   store.CommitID
+	need store.Need
+	how  string
+	seed uint64
+	n    int
 }
 
 func some[T any](t *rapid.T, what string, list []T, most int) []T {
