@@ -107,6 +107,7 @@ func TestAWorkerThatIsNotHeardFencesItselfFirst(t *testing.T) {
 		silentSince = time.Now().Add(-time.Second)
 		s.mute.Store(true)
 		time.Sleep(2 * time.Minute)
+		synctest.Wait() // the handler has returned
 		if after := ended.Sub(silentSince); after < 90*time.Second || after > 105*time.Second {
 			t.Errorf("the handler was ended %s after the last heartbeat, want 90 s and less than one interval more", after)
 		}
@@ -203,6 +204,7 @@ func TestAWorkerHeldToBeLostSaysThatItReturned(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		s.mute.Store(true)
 		time.Sleep(10 * time.Minute)
+		synctest.Wait() // its handler has returned
 		if got := history(t, inner, id); !strings.HasPrefix(got, "enqueued claimed orphaned requeued:orphan claimed completed") {
 			t.Fatalf("while it is not heard: %s", got)
 		}
