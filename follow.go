@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/foundling-go/foundling/events"
+	"github.com/foundling-go/foundling/projections"
 	"github.com/foundling-go/foundling/store"
 )
 
@@ -190,8 +191,8 @@ func (f *following) topicOf(ctx context.Context, r events.Recorded) (string, err
 		return "", nil
 	}
 	topic, known := f.topics[r.Entity.ID]
-	if e, ok := r.Event.(*events.MessageEnqueued); ok {
-		topic, known = e.Topic, true
+	if told, says := projections.TopicOf(r); says {
+		topic, known = told, true
 	}
 	if !known {
 		err := f.client.patiently(ctx, "read a message's topic", func() error {

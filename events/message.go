@@ -94,6 +94,7 @@ func (e *MessageEnqueued) VisitFields(f *Fields) {
 
 // MessageClaimed : a worker holds the message and its handler begins. A claim is a start.
 type MessageClaimed struct {
+	Topic   string // the message's; empty where that is not written down
 	Worker  ID
 	Token   Token
 	Attempt int // claims ever made, this one included
@@ -108,6 +109,7 @@ func (*MessageClaimed) Type() Type { return TypeMessageClaimed }
 
 // VisitFields names the event's fields.
 func (e *MessageClaimed) VisitFields(f *Fields) {
+	f.Text("topic", &e.Topic)
 	f.ID("worker", &e.Worker)
 	f.Token("token", &e.Token)
 	f.Int("attempt", &e.Attempt)

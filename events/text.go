@@ -62,7 +62,7 @@ func (n *Names) Entity(e Entity) string {
 
 // Line is the one text form of a recorded event: the scenarios, the command line and a failing random test all print it.
 //
-//	41 +1.5s message m1 v2 queued→running message.claimed worker=w1 token=2 attempt=1
+//	41 +1.5s message m1 v2 queued→running message.claimed topic=mail worker=w1 token=2 attempt=1
 //
 // It is a single line without control characters, whatever the event holds.
 func (n *Names) Line(r Recorded) string {

@@ -38,7 +38,7 @@ func TestClaim(t *testing.T) {
 			t.Errorf("%s: %d granted, want %d", tt.name, len(outcome.Changes), tt.granted)
 		}
 		for i, change := range outcome.Changes {
-			want := &events.MessageClaimed{Worker: workerA, Token: 2, Attempt: 1}
+			want := &events.MessageClaimed{Topic: "mail", Worker: workerA, Token: 2, Attempt: 1}
 			if tt.counted > 0 {
 				want.Running, want.Limit = tt.topic.Running+i+1, tt.topic.Limit
 			}

@@ -83,7 +83,7 @@ func (c ClaimMessage) decideMessage(m Message, now time.Time) ([]events.Event, *
 		return nil, r
 	}
 	claimed := &events.MessageClaimed{
-		Worker: c.Worker, Token: events.Token(m.Version + 1), Attempt: m.Attempts + 1, LockToken: c.LockToken,
+		Topic: m.Topic, Worker: c.Worker, Token: events.Token(m.Version + 1), Attempt: m.Attempts + 1, LockToken: c.LockToken,
 	}
 	if c.Counted {
 		claimed.Running, claimed.Limit = c.Running, c.Limit

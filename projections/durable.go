@@ -24,11 +24,13 @@ type Learner interface {
 	Learn(message events.ID, topic string)
 }
 
-// TopicOf is the topic of an event's message, where the event says it: where it begins the message's history, or tells its state.
+// TopicOf is the topic of an event's message, where the event says it: where it begins the message's history or a claim, or tells its state.
 func TopicOf(r events.Recorded) (string, bool) {
 	switch e := r.Event.(type) {
 	case *events.MessageEnqueued:
 		return e.Topic, true
+	case *events.MessageClaimed:
+		return e.Topic, e.Topic != ""
 	case *events.MessageSnapshotted:
 		m, ok := toldMessage(e)
 		return m.Topic, ok

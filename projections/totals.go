@@ -231,6 +231,9 @@ func (t *Totals) Lacks(r events.Recorded) bool {
 	if r.Position <= t.asOf.Position {
 		return false
 	}
+	if _, says := TopicOf(r); says {
+		return false
+	}
 	switch r.Event.Type() {
 	case events.TypeMessageClaimed, events.TypeMessageBlocked, events.TypeMessageRequeued, events.TypeMessageDeadLettered,
 		events.TypeMessageRedriven, events.TypeMessageCompleted, events.TypeMessageCancelled, events.TypeMessageDiscarded:

@@ -85,6 +85,23 @@ func TestTotalsCountWhatHappened(t *testing.T) {
 }
 
 // Of a busy store the totals are what one counts event by event; and saved and restored at any place they are what they would have been.
+// Who begins behind the first event of a message is told its topic by the next claim, and has nothing to look up.
+func TestTotalsLearnTopicsFromClaims(t *testing.T) {
+	var l log
+	l.enqueue(id(1), "mail")
+	behind := len(l)
+	l.claim(id(1), id(9), events.MessageClaimed{Topic: "mail", Token: 2, Attempt: 1})
+	l.message(id(1), &events.MessageCompleted{Token: 2}, events.Running, events.Completed)
+	var totals projections.Totals
+	for _, r := range l[behind:] {
+		if totals.Lacks(r) {
+			t.Errorf("it lacks the topic of %s", r.Event.Type())
+		}
+		totals.Apply(r)
+	}
+	same(t, totals.Counts().Topics, map[string]projections.TopicCounts{"mail": {Claimed: 1, Completed: 1}})
+}
+
 func TestTotalsOfABusyStore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := history.New(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "choice") })

@@ -32,7 +32,7 @@ func messagePairs() []pair {
 	return []pair{
 		{enqueued(), &events.MessageEnqueued{Topic: "t"}},
 		{
-			&events.MessageClaimed{Worker: holder, Token: 14, Attempt: 5, Running: 2, Limit: 3, LockToken: 40},
+			&events.MessageClaimed{Topic: "mail für alle", Worker: holder, Token: 14, Attempt: 5, Running: 2, Limit: 3, LockToken: 40},
 			&events.MessageClaimed{Worker: holder, Token: 2, Attempt: 1},
 		},
 		{

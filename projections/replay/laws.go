@@ -121,6 +121,8 @@ func (v *verifier) claim(r events.Recorded, e *events.MessageClaimed, m *fsm.Mes
 		return fmt.Sprintf("its token is %d, want its version %d", e.Token, r.Version)
 	case e.Attempt != m.Attempts:
 		return fmt.Sprintf("attempt %d is recorded, it is the message's claim number %d", e.Attempt, m.Attempts)
+	case e.Topic != "" && e.Topic != m.Topic:
+		return fmt.Sprintf("topic %q is recorded, the message's is %q", e.Topic, m.Topic)
 	case v.allDoubtful || v.doubtful[m.Topic] || v.blind(r):
 		return ""
 	}

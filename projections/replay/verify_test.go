@@ -189,6 +189,7 @@ func TestVerifyFindsAlteredEvents(t *testing.T) {
 		},
 		"token":   claimed(func(e *events.MessageClaimed) bool { e.Token++; return true }),
 		"attempt": claimed(func(e *events.MessageClaimed) bool { e.Attempt++; return true }),
+		"topic":   claimed(func(e *events.MessageClaimed) bool { e.Topic += "s"; return true }),
 		"limit":   claimed(func(e *events.MessageClaimed) bool { e.Limit++; return true }),
 		"running": claimed(func(e *events.MessageClaimed) bool { e.Running++; return e.Limit > 0 }),
 		"token of a completed claim": func(r *events.Recorded) bool {

@@ -118,7 +118,7 @@ func (f *fold) topic(ctx context.Context, message events.Entity) (string, error)
 			return "", err
 		}
 		topic := ""
-		says := []events.Type{events.TypeMessageEnqueued, events.TypeMessageSnapshotted}
+		says := []events.Type{events.TypeMessageEnqueued, events.TypeMessageClaimed, events.TypeMessageSnapshotted}
 		for r, readErr := range f.store.Read(ctx, from, store.Filter{Entity: message, Types: says, Limit: 1}) {
 			if err = readErr; err == nil {
 				topic, _ = projections.TopicOf(r)
