@@ -3,6 +3,7 @@ package foundling
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -104,15 +105,12 @@ func (inc *incarnation) page() []result {
 
 // settled lets go of the results of a page that the store has taken. Those that are left go behind the others.
 func (inc *incarnation) settled(page, left []result) {
-	inc.mu.Lock()
-	inc.results = append(inc.results[len(page):], left...)
-	if len(inc.results) == 0 {
-		inc.results = nil
-	}
+	left = slices.Clone(left) // it may be the page itself
 	kept := map[hold]bool{}
 	for _, r := range left {
 		kept[r.hold] = true
 	}
+	inc.mu.Lock()
 	for _, r := range page {
 		if kept[r.hold] {
 			continue
@@ -122,6 +120,7 @@ func (inc *incarnation) settled(page, left []result) {
 			inc.released++
 		}
 	}
+	inc.results = append(slices.Delete(inc.results, 0, len(page)), left...)
 	inc.mu.Unlock()
 	hint(inc.freed)
 }
@@ -133,6 +132,7 @@ func (inc *incarnation) settle(ctx context.Context, page []result, quota *refusa
 	var payloads []*store.Payload // one for each, where there is any
 	for i, r := range page {
 		known[i] = r.row
+		known[i].Payload = nil // it stays where it is
 		if r.payload != nil && payloads == nil {
 			payloads = make([]*store.Payload, len(page))
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
 )
 
 // This file is the letters of the canonical form: how Fields writes and reads keys, strings and numbers.
@@ -73,7 +75,7 @@ func (f *Fields) readInt(name string) int64 {
 		end++
 	}
 	n, err := strconv.ParseInt(string(f.buf[:end]), 10, 64)
-	if err != nil || n == 0 || f.buf[0] == '0' || strings.HasPrefix(string(f.buf[:end]), "-0") {
+	if err != nil || n == 0 || f.buf[0] == '0' || bytes.HasPrefix(f.buf[:end], []byte("-0")) {
 		f.fail("field %s: %q is not a canonical whole number other than 0", name, cut(f.buf))
 		return 0
 	}
@@ -139,20 +141,74 @@ func (f *Fields) readObject(name string) []byte {
 	return nil
 }
 
-func (f *Fields) hash(name string, v *[32]byte) {
-	var text string
-	if f.walk != reading && *v != ([32]byte{}) {
-		text = base64.RawURLEncoding.EncodeToString(v[:])
-	}
-	if f.walk == printing {
-		text = text[:min(len(text), 8)]
-	}
-	f.Text(name, &text)
-	if f.walk == reading && text != "" {
-		n, err := base64.RawURLEncoding.Strict().Decode(v[:], []byte(text[:min(len(text), 43)]))
-		if err != nil || n != len(v) || len(text) != 43 || *v == ([32]byte{}) {
-			f.fail("field %s: %q is not a hash of 32 bytes", name, cut([]byte(text)))
+// idLen and hashLen are how many letters an id and a hash have.
+const (
+	idLen   = 36
+	hashLen = 43
+)
+
+// appendID appends the letters of an id.
+func appendID(b []byte, id *ID) []byte {
+	for i, c := range id {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			b = append(b, '-')
 		}
+		b = append(b, hexDigits[c>>4], hexDigits[c&15])
+	}
+	return b
+}
+
+// readID reads an id other than the zero in the form in which it is written, lower-case letters, and in no other.
+func (f *Fields) readID(v *ID) bool {
+	text, rest, ok := f.quoted(idLen)
+	if !ok {
+		return false
+	}
+	id, err := uuid.ParseBytes(text)
+	var again [idLen]byte
+	if err != nil || id == (ID{}) || string(appendID(again[:0], &id)) != string(text) {
+		return false
+	}
+	*v, f.buf = id, rest
+	return true
+}
+
+// quoted is the n letters in quotes that come next, and what follows.
+func (f *Fields) quoted(n int) (text, rest []byte, ok bool) {
+	if len(f.buf) < n+2 || f.buf[0] != '"' || f.buf[n+1] != '"' {
+		return nil, nil, false
+	}
+	return f.buf[1 : n+1], f.buf[n+2:], true
+}
+
+var base64url = base64.RawURLEncoding.Strict()
+
+func (f *Fields) hash(name string, v *[32]byte) {
+	switch f.walk {
+	case writing:
+		if *v != ([32]byte{}) {
+			f.key(name)
+			f.buf = append(base64url.AppendEncode(append(f.buf, '"'), v[:]), '"')
+		}
+	case printing:
+		if *v != ([32]byte{}) {
+			f.print(name, quoteIfNeeded(base64url.EncodeToString(v[:])[:8]))
+		}
+	case reading:
+		if !f.at(name) {
+			return
+		}
+		text, rest, ok := f.quoted(hashLen)
+		var hash [32]byte
+		if ok {
+			n, err := base64url.Decode(hash[:], text)
+			ok = err == nil && n == len(hash) && hash != ([32]byte{})
+		}
+		if !ok {
+			f.fail("field %s: %q is not a hash of 32 bytes", name, cut(f.buf))
+			return
+		}
+		*v, f.buf = hash, rest
 	}
 }
 
@@ -186,8 +242,7 @@ func readJSONString(b []byte) (s string, rest []byte, ok bool) {
 	}
 	end := bytes.IndexByte(b[1:], '"') + 1
 	if end > 0 && bytes.IndexByte(b[1:end], '\\') < 0 {
-		plain := utf8.Valid(b[1:end]) && bytes.IndexFunc(b[1:end], func(r rune) bool { return r < 0x20 }) < 0
-		return string(b[1:end]), b[end+1:], plain
+		return string(b[1:end]), b[end+1:], plain(b[1:end])
 	}
 	var out []byte
 	for i := 1; i < len(b); i++ {
@@ -221,6 +276,18 @@ func readJSONString(b []byte) (s string, rest []byte, ok bool) {
 		}
 	}
 	return "", b, false
+}
+
+// plain reports whether a text is written without escapes, but for quotes and backslashes.
+func plain(b []byte) bool {
+	letters := true // of one byte
+	for _, c := range b {
+		if c < 0x20 {
+			return false
+		}
+		letters = letters && c < utf8.RuneSelf
+	}
+	return letters || utf8.Valid(b)
 }
 
 // quoteIfNeeded prints s bare where that is unambiguous, and quoted (with escapes, so that nothing reaches a terminal raw) elsewhere.

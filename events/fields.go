@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -32,10 +33,22 @@ type Visitor interface{ VisitFields(*Fields) }
 
 // AppendFields appends the canonical JSON of v to b.
 func AppendFields(b []byte, v Visitor) []byte {
-	f := Fields{walk: writing, buf: append(b, '{')}
-	v.VisitFields(&f)
-	return append(f.buf, '}')
+	f := pens.Get().(*Fields)
+	*f = Fields{walk: writing, buf: append(f.buf[:0], '{')}
+	v.VisitFields(f)
+	f.buf = append(f.buf, '}')
+	b = append(b, f.buf...)
+	if cap(f.buf) <= maxPen {
+		pens.Put(f)
+	}
+	return b
 }
+
+// pens are Fields that wrote before, with the room that they needed: what is written takes one allocation, of its own size.
+var pens = sync.Pool{New: func() any { return new(Fields) }}
+
+// maxPen is how many bytes one keeps room for.
+const maxPen = 4 << 10
 
 // ReadFields sets v from what [AppendFields] wrote. It is strict: an unknown, repeated or misplaced field, a value of another type or
 // anything behind the closing brace is an error that names it.
@@ -142,17 +155,15 @@ func (f *Fields) ID(name string, v *ID) {
 		}
 		return
 	}
-	var text string
-	if f.walk == writing && *v != (ID{}) {
-		text = v.String()
-	}
-	f.Text(name, &text)
-	if f.walk == reading && text != "" {
-		err := v.UnmarshalText([]byte(text))
-		// Only its form of 36 lower-case characters is written.
-		if err != nil || *v == (ID{}) || len(text) != 36 || strings.ToLower(text) != text {
-			f.fail("field %s: %q is not a canonical id", name, cut([]byte(text)))
+	if f.walk == writing {
+		if *v != (ID{}) {
+			f.key(name)
+			f.buf = append(appendID(append(f.buf, '"'), v), '"')
 		}
+		return
+	}
+	if f.at(name) && !f.readID(v) {
+		f.fail("field %s: %q is not a canonical id", name, cut(f.buf))
 	}
 }
 
@@ -287,7 +298,7 @@ func (f *Fields) integer(name string, v *int64, show func(int64) string) {
 	case writing:
 		if *v != 0 {
 			f.key(name)
-			f.buf = fmt.Appendf(f.buf, "%d", *v)
+			f.buf = strconv.AppendInt(f.buf, *v, 10)
 		}
 	case reading:
 		if f.at(name) {

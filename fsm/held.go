@@ -92,7 +92,7 @@ type ledger struct {
 	held    Held
 	outcome Outcome
 	place   map[events.Entity]int
-	moved   map[events.ID]Message
+	moved   map[events.ID]*Message
 	locks   map[string]Lock    // that were moved
 	back    map[PermitKey]bool // permits that are back by now
 	offered []offer            // locks that may be free, to be offered to those who wait
@@ -102,13 +102,17 @@ type ledger struct {
 type offer struct{ lock, topic string }
 
 func newLedger(held Held) *ledger {
-	return &ledger{held: held, place: map[events.Entity]int{}, moved: map[events.ID]Message{}}
+	n := len(held.Messages)
+	for _, list := range held.Claimable {
+		n += len(list)
+	}
+	return &ledger{held: held, outcome: Outcome{Changes: make([]Change, 0, n)}, place: make(map[events.Entity]int, n), moved: make(map[events.ID]*Message, n)}
 }
 
 // message is the message as it stands by now.
 func (l *ledger) message(id events.ID) Message {
 	if m, ok := l.moved[id]; ok {
-		return m
+		return *m
 	}
 	if m, ok := l.held.Messages[id]; ok {
 		return m
@@ -134,7 +138,7 @@ func (l *ledger) move(m Message, c MessageCommand) (Message, error) {
 		transitions[i] = events.Transition{Event: event, Version: after.Version, From: before.State, To: after.State}
 	}
 	l.change(&after, m.Version, transitions)
-	l.moved[m.ID] = after
+	l.moved[m.ID] = &after
 	l.count(after.Topic, slot(after)-slot(m))
 	if after.Key != "" && after.Open() != m.Open() {
 		l.key(after)

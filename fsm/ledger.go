@@ -178,7 +178,7 @@ func (l *ledger) unblock(o offer, c UnblockMessage) error {
 	told := map[string]bool{} // topics
 	for _, m := range l.held.Waiting[o.lock] {
 		if moved, ok := l.moved[m.ID]; ok {
-			m = moved // this commit may have ended the first of them
+			m = *moved // this commit may have ended the first of them
 		}
 		if m.State != events.Blocked || told[m.Topic] || o.topic != "" && m.Topic != o.topic {
 			continue

@@ -16,7 +16,11 @@ type Recording struct {
 // Record gives the changes of a call their stored form, decided at the store's time now. Positions are still to be given: see Place.
 func Record(call Call, changes Changes, now time.Time) *Recording {
 	commit := events.Commit{ID: call.ID, At: now, Command: call.Command}
-	r := &Recording{}
+	n := 0
+	for i := range changes.Rows {
+		n += len(changes.Rows[i].Transitions)
+	}
+	r := &Recording{Stored: make([]events.Stored, 0, n), Events: make([]events.Recorded, 0, n)}
 	for _, change := range changes.Rows {
 		for _, t := range change.Transitions {
 			r.Stored = append(r.Stored, events.Encode(change.Row.Entity, t))

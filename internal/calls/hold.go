@@ -227,7 +227,11 @@ func Fold(entity events.Entity, history []events.Recorded) (fsm.Value, error) {
 func Changes(outcome fsm.Outcome) store.Changes {
 	changes := store.Changes{Rows: make([]store.Change, len(outcome.Changes))}
 	for i, c := range outcome.Changes {
-		changes.Rows[i] = store.Change{Row: Row(c.Value), Gone: !c.Value.Kept(), From: c.From, Transitions: c.Transitions}
+		change := store.Change{Row: columns(c.Value), Gone: !c.Value.Kept(), From: c.From, Transitions: c.Transitions}
+		if !change.Gone { // else nobody reads them
+			change.Row.Fields = fields(c.Value)
+		}
+		changes.Rows[i] = change
 	}
 	for _, c := range outcome.Counts {
 		if c.Delta != 0 {

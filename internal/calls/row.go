@@ -36,6 +36,13 @@ func (m message) VisitFields(f *events.Fields) {
 
 // Row is what an engine keeps of a value.
 func Row(v fsm.Value) store.Row {
+	row := columns(v)
+	row.Fields = fields(v)
+	return row
+}
+
+// columns is what it keeps beside the fields.
+func columns(v fsm.Value) store.Row {
 	version, state := v.At()
 	row := store.Row{Entity: v.Entity(), Version: version, State: state}
 	switch v := v.(type) {
@@ -46,13 +53,17 @@ func Row(v fsm.Value) store.Row {
 		if v.State == events.Queued {
 			row.DueAt = v.DueAt
 		}
-		row.Fields = events.AppendFields(nil, message{v})
-		return row
 	case *fsm.Topic:
 		row.Running = v.Running
 	}
-	row.Fields = events.AppendFields(nil, v)
 	return row
+}
+
+func fields(v fsm.Value) []byte {
+	if m, ok := v.(*fsm.Message); ok {
+		return events.AppendFields(nil, message{m})
+	}
+	return events.AppendFields(nil, v)
 }
 
 func waiting(m *fsm.Message) store.Waiting {

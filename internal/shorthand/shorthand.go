@@ -9,8 +9,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -62,7 +64,7 @@ func Append(b, text []byte) []byte {
 		}
 	}
 	begin := len(b)
-	b = append(b, short)
+	b = append(slices.Grow(b, len(text)/2+8), short)
 	for i := 0; i < len(text); {
 		var n int
 		if b, n = appendCode(b, text[i:]); n == 0 {
@@ -111,7 +113,8 @@ func appendQuoted(b, text []byte) (_ []byte, n int) {
 	switch n = 2 + bytes.IndexByte(text[1:], '"'); n {
 	case quotedID:
 		id, err := uuid.ParseBytes(text[1 : n-1])
-		if err == nil && id.String() == string(text[1:n-1]) { // it reads other forms too
+		var again [quotedID]byte
+		if err == nil && bytes.Equal(appendID(again[:0], id), text[:n]) { // it reads other forms too
 			return append(append(b, codeID), id[:]...), n
 		}
 	case quotedHash:
@@ -120,6 +123,16 @@ func appendQuoted(b, text []byte) (_ []byte, n int) {
 		}
 	}
 	return b, 0
+}
+
+// appendID appends an id in quotes.
+func appendID(b []byte, id uuid.UUID) []byte {
+	b = append(b, '"')
+	for _, part := range [...][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
+		b = append(hex.AppendEncode(b, part), '-')
+	}
+	b[len(b)-1] = '"'
+	return b
 }
 
 var errCut = errors.New("it is cut short")
@@ -148,8 +161,7 @@ func expand(text []byte, code byte, b []byte) (_, rest []byte, err error) {
 	case code >= firstText:
 		return append(text, code), b, nil
 	case code == codeID && len(b) >= 16:
-		text = append(append(append(text, '"'), uuid.UUID(b[:16]).String()...), '"')
-		return text, b[16:], nil
+		return appendID(text, uuid.UUID(b[:16])), b[16:], nil
 	case code == codeHash && len(b) >= 32:
 		return append(base64url.AppendEncode(append(text, '"'), b[:32]), '"'), b[32:], nil
 	case code == codeNumber:

@@ -1,7 +1,7 @@
 package postgres
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,25 +221,33 @@ func (a *attempt) repeat(id store.CommitID, used usedID) (store.Receipt, error) 
 
 // storable refuses what the server cannot keep: text with a zero byte.
 func storable(changes store.Changes) error {
-	zero := func(what, name string) error {
-		if strings.IndexByte(name, 0) < 0 {
-			return nil
-		}
-		return fmt.Errorf("%s %q: want no zero byte", what, name)
-	}
-	var errs []error
 	for i := range changes.Rows {
 		row := &changes.Rows[i].Row
-		errs = append(errs, zero(row.Entity.Kind.String(), row.Entity.Name), zero("topic", row.Topic), zero("lock", row.Lock))
+		if err := cmp.Or(zeroless(row.Entity.Kind.String(), row.Entity.Name), zeroless("topic", row.Topic), zeroless("lock", row.Lock)); err != nil {
+			return err
+		}
 	}
 	for _, count := range changes.Counts {
-		errs = append(errs, zero("topic", count.Topic))
+		if err := zeroless("topic", count.Topic); err != nil {
+			return err
+		}
 	}
 	for i := range changes.Keys {
-		errs = append(errs, zero("topic", changes.Keys[i].Key.Topic), zero("key", changes.Keys[i].Key.Name))
+		if err := cmp.Or(zeroless("topic", changes.Keys[i].Key.Topic), zeroless("key", changes.Keys[i].Key.Name)); err != nil {
+			return err
+		}
 	}
 	for i := range changes.Permits {
-		errs = append(errs, zero("lock", changes.Permits[i].Permit.Lock))
+		if err := zeroless("lock", changes.Permits[i].Permit.Lock); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+func zeroless(what, name string) error {
+	if strings.IndexByte(name, 0) < 0 {
+		return nil
+	}
+	return fmt.Errorf("%s %q: want no zero byte", what, name)
 }
