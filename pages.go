@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"time"
 
 	"github.com/foundling-go/foundling/events"
 	"github.com/foundling-go/foundling/store"
 )
 
 // readPage is how many events are read at a time by who follows the log.
-const readPage = 1000
+const readPage = 5000
+
+// restShare is how many times as long as it has read somebody who follows the log rests at least, up to tailEvery: a log that grows all the time
+// is read some pages at a time, not commit by commit.
+const restShare = 3
 
 // reading says what of the log is read, and how far.
 type reading struct {
@@ -22,14 +27,19 @@ type reading struct {
 func (c *Client) pages(ctx context.Context, after Cursor, r reading) iter.Seq2[[]events.Recorded, error] {
 	return func(yield func([]events.Recorded, error) bool) {
 		for {
-			count := c.tail.count()
+			count, began := c.tail.count(), time.Now()
 			var list []events.Recorded
+			slow := false
 			err := c.patiently(ctx, "read the log", func() (err error) {
 				bounded, cancel := c.within(ctx)
 				defer cancel()
 				list, err = c.readAll(bounded, after, store.Filter{Entity: r.entity, Limit: readPage})
+				if slow = err != nil && len(list) > 0 && ctx.Err() == nil && bounded.Err() != nil; slow {
+					return nil // it goes on behind what there was time for
+				}
 				return err
 			})
+			rested := time.Now().Add(min(restShare*time.Since(began), tailEvery))
 			if len(list) > 0 {
 				if !yield(list, nil) {
 					return
@@ -40,13 +50,14 @@ func (c *Client) pages(ctx context.Context, after Cursor, r reading) iter.Seq2[[
 				yield(nil, err)
 				return
 			}
-			if len(list) == readPage {
+			if len(list) == readPage || slow {
 				continue
 			}
 			if r.stop == StopAtHead {
 				return
 			}
 			c.tail.wait(ctx, c.store, count)
+			sleep(ctx, time.Until(rested))
 		}
 	}
 }

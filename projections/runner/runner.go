@@ -19,7 +19,7 @@ type Options struct {
 	Every time.Duration
 	// Poll is how often Run looks for events; 0 is 1 s.
 	Poll time.Duration
-	// Page is how many events a step takes of each projection at most; 0 is 1,000.
+	// Page is how many events a step takes of each projection at most; 0 is 5,000.
 	Page int
 	// Keep is how much of the history stays.
 	Keep Keep
@@ -30,7 +30,7 @@ func (o Options) withDefaults() (Options, error) {
 		name         string
 		value        *int
 		usual, least int
-	}{{"Events", &o.Events, 10_000, 1}, {"Page", &o.Page, 1000, 1}} {
+	}{{"Events", &o.Events, 10_000, 1}, {"Page", &o.Page, 5000, 1}} {
 		if *n.value == 0 {
 			*n.value = n.usual
 		}
