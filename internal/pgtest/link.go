@@ -11,7 +11,8 @@ import (
 type link struct {
 	proxy          *Proxy
 	client, server net.Conn
-	broken         chan struct{} // closed by cut
+	broken         chan struct{}     // closed by cut
+	texts          map[string]string // of the client's statements, by their names; of whoever passes on what the client says
 
 	// Guarded by the proxy's mutex.
 	trips   trips
@@ -20,7 +21,7 @@ type link struct {
 }
 
 func newLink(p *Proxy, client, server net.Conn) *link {
-	l := &link{proxy: p, client: client, server: server, broken: make(chan struct{}), passing: make(chan struct{})}
+	l := &link{proxy: p, client: client, server: server, texts: map[string]string{}, broken: make(chan struct{}), passing: make(chan struct{})}
 	close(l.passing)
 	return l
 }
@@ -107,6 +108,12 @@ func (l *link) pass(in *bufio.Reader, out *bufio.Writer, from Side, begins heade
 	r, err := read(in, from, begins)
 	if err != nil {
 		return err
+	}
+	if name, text, ok := r.message.parsed(); ok {
+		l.texts[name] = text
+	}
+	if name := r.message.bound(); name != "" {
+		r.message.named = l.texts[name]
 	}
 	f := l.proxy.struck(l, r)
 	if f != nil {

@@ -23,20 +23,41 @@ type Message struct {
 	From Side
 	Type byte   // as in the protocol: 'Q', 'P', 'C' …; 0 for those a connection begins with
 	Body []byte // without type and length; nobody may change or keep it
+
+	named string // of a Bind: the statement, where that has a name
 }
 
-// Text is the statement that a Query or a Parse carries, and the tag of a CommandComplete ("COMMIT"); empty for others.
+// Text is the statement that a message has carried out: that of a Query, of a Parse without a name, or of a Bind to one with a name, which may have been
+// parsed long before. Of a CommandComplete it is the tag ("COMMIT"). It is empty for others.
 func (m Message) Text() string {
-	body := m.Body
-	switch {
-	case m.From == Client && m.Type == 'Q', m.From == Backend && m.Type == 'C':
-	case m.From == Client && m.Type == 'P':
-		_, body, _ = bytes.Cut(body, []byte{0}) // the statement's name
-	default:
+	if m.From == Backend && m.Type == 'C' || m.From == Client && m.Type == 'Q' {
+		text, _, _ := bytes.Cut(m.Body, []byte{0})
+		return string(text)
+	}
+	if name, text, ok := m.parsed(); ok && name == "" {
+		return text
+	}
+	return m.named
+}
+
+// parsed is the name and the text of the statement that a Parse carries.
+func (m Message) parsed() (name, text string, ok bool) {
+	if m.From != Client || m.Type != 'P' {
+		return "", "", false
+	}
+	first, rest, _ := bytes.Cut(m.Body, []byte{0})
+	second, _, _ := bytes.Cut(rest, []byte{0})
+	return string(first), string(second), true
+}
+
+// bound is the name of the statement that a Bind is to; empty for other messages.
+func (m Message) bound() string {
+	if m.From != Client || m.Type != 'B' {
 		return ""
 	}
-	text, _, _ := bytes.Cut(body, []byte{0})
-	return string(text)
+	_, rest, _ := bytes.Cut(m.Body, []byte{0}) // the portal
+	name, _, _ := bytes.Cut(rest, []byte{0})
+	return string(name)
 }
 
 // Says matches messages whose Text begins with this, whatever the case: Says("commit") is true for both the statement and the tag.

@@ -360,7 +360,10 @@ func TestMessageText(t *testing.T) {
 		want    string
 	}{
 		{front(&pgproto3.Query{String: "commit"}), "commit"},
-		{front(&pgproto3.Parse{Name: "named", Query: "SELECT $1"}), "SELECT $1"},
+		{front(&pgproto3.Parse{Query: "SELECT $1"}), "SELECT $1"},
+		{front(&pgproto3.Parse{Name: "named", Query: "SELECT $1"}), ""},
+		{front(&pgproto3.Bind{PreparedStatement: "unknown"}), ""},
+		{front(&pgproto3.Bind{}), ""},
 		{front(&pgproto3.Close{ObjectType: 'S', Name: "commit"}), ""},
 		{front(&pgproto3.Describe{ObjectType: 'S', Name: "commit"}), ""},
 		{back(&pgproto3.CommandComplete{CommandTag: []byte("COMMIT")}), "COMMIT"},

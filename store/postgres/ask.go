@@ -7,9 +7,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// beginLook has every query see what was committed when it began, not when the first of them did.
-const beginLook = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
-
 // askAttempts is how often a read is sent where the connection is lost under it: those in a pool were all lost when the server was started again.
 const askAttempts = 4
 
@@ -28,6 +25,14 @@ func (s *Store) asking(ctx context.Context, fill func(*pipeline)) error {
 		if err == nil || attempt == askAttempts || ctx.Err() != nil || !isLost(err) {
 			return s.classed(err)
 		}
+		s.suspect(attempt)
+	}
+}
+
+// suspect gives up all connections of the pool where a second one in a row was lost: the others were most likely lost with them.
+func (s *Store) suspect(lost int) {
+	if lost == 2 {
+		s.pool.Reset()
 	}
 }
 
@@ -38,8 +43,7 @@ func (s *Store) askOnce(ctx context.Context, fill func(*pipeline)) error {
 	}
 	defer s.release(conn)
 	p := s.pipeline()
-	p.exec(beginLook)
-	p.exec(pins, s.pinArgs()...)
+	p.begin(beginLook)
 	fill(p)
 	p.exec("COMMIT")
 	err = p.run(ctx, conn.Conn())

@@ -26,8 +26,7 @@ func (a *attempt) commit(ctx context.Context) error {
 	}
 	p := a.s.pipeline()
 	if a.blind {
-		p.exec("BEGIN ISOLATION LEVEL READ COMMITTED")
-		p.exec(pins, a.s.pinArgs()...)
+		p.begin(beginWrite)
 		p.exec(unmovedQuery, a.guarded.text, a.guarded.through.through)
 	}
 	a.confirm(p)

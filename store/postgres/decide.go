@@ -82,7 +82,11 @@ func (s *Store) decide(ctx context.Context, calls []store.Call) ([]store.Receipt
 		if err == nil {
 			return receipts, nil
 		}
+		lost := p.lost
 		pauses, again := p.learn(err)
+		if p.lost > lost {
+			s.suspect(p.lost)
+		}
 		if lacks := s.lacking(err); lacks != nil {
 			pauses, again = false, true
 			if supplied := lacks(ctx); code(supplied) == codeLocked || code(supplied) == codeDeadlock {

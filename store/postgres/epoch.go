@@ -209,8 +209,7 @@ func (s *Store) recognize(ctx context.Context) error {
 	}
 	defer s.release(conn)
 	p := s.pipeline()
-	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED")
-	p.exec(pins, s.pinArgs()...)
+	p.begin(beginWrite)
 	p.exec("SELECT pg_advisory_xact_lock($1)::text", s.lockKey("epochs", ""))
 	var list []epoch
 	var e epoch

@@ -164,8 +164,7 @@ func (a *attempt) hold(ctx context.Context, calls []store.Call) (err error) {
 	}
 	w := a.wanted(calls)
 	p := a.s.pipeline()
-	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED")
-	p.exec(pins, a.s.pinArgs()...)
+	p.begin(beginWrite)
 	w.gate.take(p)
 	a.holdStaged(p, w)
 	a.holdMessages(p, w)

@@ -131,8 +131,7 @@ func (s *Store) dropIDs(ctx context.Context, now time.Time, limit int) error {
 	before := mintedAt(now.Add(-store.Horizon))
 	var last store.CommitID
 	p := s.pipeline()
-	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED")
-	p.exec(pins, s.pinArgs()...)
+	p.begin(beginWrite)
 	r := newRecord("id")
 	p.query(r, func() error {
 		last = r.array(0)

@@ -15,6 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// statements is how many texts of statements a connection remembers: more than there are.
+const statements = 512
+
 // applicationName is what people who look at the server's connections see.
 const applicationName = "foundling"
 
@@ -74,8 +77,12 @@ func connect(ctx context.Context, dsn string, o Options) (*Store, error) {
 	config.ConnConfig.OnNotification = ignored
 	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
 		s.pooler.hold(c)
+		if s.pooler.none.Load() {
+			c.DefaultQueryExecMode, c.StatementCacheCapacity = pgx.QueryExecModeCacheStatement, statements
+		}
 		return nil
 	}
+	config.AfterConnect = s.own
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("%s: %w", s, err)
 	}
@@ -95,9 +102,9 @@ func configure(dsn string, o Options) (*pgxpool.Config, error) {
 	config.MaxConns = int32(o.MaxConns)
 	config.MinConns = 0
 	c := config.ConnConfig
-	// Statements have no names: a pooler between us and the server may give each transaction another connection.
+	// Statements have no names until it is known that there is no pooler, which may give each transaction another connection.
 	c.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
-	c.StatementCacheCapacity, c.DescriptionCacheCapacity = 0, 512
+	c.StatementCacheCapacity, c.DescriptionCacheCapacity = 0, statements
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = applicationName
 	}

@@ -11,7 +11,15 @@ import (
 )
 
 // pooler is whether something stands between this process and the server that gives its connections to others too.
-type pooler struct{ between atomic.Bool }
+type pooler struct {
+	between atomic.Bool
+	none    atomic.Bool // it is known that there is none
+}
+
+func (p *pooler) found(between bool) {
+	p.between.Store(between)
+	p.none.Store(!between)
+}
 
 // errNoCancel is why a statement is not called off.
 var errNoCancel = errors.New("nothing is called off behind a pooler")
@@ -43,7 +51,10 @@ func (p *pooler) hold(config *pgx.ConnConfig) {
 	}
 }
 
-// findPooler finds out whether there is one: it says of itself another number than the server.
+const backendQuery = "SELECT pg_backend_pid()"
+
+// findPooler finds out whether there is one: it says of itself another number than the server. Where there is none, connections are made anew, as this
+// process's own.
 func (s *Store) findPooler(ctx context.Context) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -51,9 +62,12 @@ func (s *Store) findPooler(ctx context.Context) error {
 	}
 	defer s.release(conn)
 	var pid uint32
-	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid); err != nil {
+	if err := conn.QueryRow(ctx, backendQuery, pgx.QueryExecModeExec).Scan(&pid); err != nil {
 		return err
 	}
-	s.pooler.between.Store(pid != conn.Conn().PgConn().PID())
+	s.pooler.found(pid != conn.Conn().PgConn().PID())
+	if s.pooler.none.Load() {
+		s.pool.Reset()
+	}
 	return nil
 }

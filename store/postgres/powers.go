@@ -20,6 +20,7 @@ var (
 type powers struct {
 	horizon horizon
 	looks   looks
+	spots   spots
 	seals   seals
 	pulse   *pulse
 	hints   *hints

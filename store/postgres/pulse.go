@@ -123,8 +123,7 @@ func (s *Store) beating(ctx context.Context, fill func(*pipeline)) error {
 // onPulse runs statements as one transaction, in one round trip.
 func (s *Store) onPulse(ctx context.Context, conn *pgx.Conn, fill func(*pipeline)) error {
 	p := s.pipeline()
-	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED")
-	p.exec(pins, s.pinArgs()...)
+	p.begin(beginWrite)
 	fill(p)
 	p.exec("COMMIT")
 	err := p.run(ctx, conn)

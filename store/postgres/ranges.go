@@ -119,8 +119,7 @@ func (s *Store) keepRanges(ctx context.Context) error {
 	}
 	defer s.release(conn)
 	p := s.pipeline()
-	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED") // what whoever had the lock before has made is to be seen
-	p.exec(pins, s.pinArgs()...)
+	p.begin(beginWrite) // what whoever had the lock before has made is to be seen
 	p.exec("SELECT pg_advisory_xact_lock($1)::text", s.lockKey(rangesLock, ""))
 	if err := p.run(ctx, conn.Conn()); err != nil {
 		return err

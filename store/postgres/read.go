@@ -36,6 +36,7 @@ func (s *Store) Read(ctx context.Context, after store.Cursor, f store.Filter) it
 	return func(yield func(events.Recorded, error) bool) {
 		r := reader{store: s, filter: f}
 		err := r.begin(ctx, after)
+		_, _, r.follows = s.powers.spots.near(r.at, 0)
 		for given := 0; err == nil && !r.ended; {
 			var list []events.Recorded
 			list, err = r.next(ctx)
@@ -44,6 +45,7 @@ func (s *Store) Read(ctx context.Context, after store.Cursor, f store.Filter) it
 					continue
 				}
 				if given++; !yield(recorded, nil) || given == f.Limit {
+					s.powers.spots.cut(recorded.Position, r.seen)
 					return
 				}
 			}
@@ -67,6 +69,7 @@ type reader struct {
 	seen    int64   // of the last event that was
 	version int     // that it had, where one entity is read; 0 is not known
 	ended   bool
+	follows bool // it goes on where somebody has read up to
 }
 
 // begin finds out where the log can be read from and up to, without waiting for anybody.
@@ -187,7 +190,7 @@ const (
 	decisionsQuery = "SELECT " + decisionColumns + " FROM @decisions WHERE number >= $1 AND number <= $2 ORDER BY number LIMIT $3"
 	// Their place is known by blocks alone (BRIN), which no order comes of: a page is sorted.
 	byPlace     = "SET LOCAL enable_bitmapscan = on"
-	eventsQuery = "SELECT " + eventColumns + " FROM @events WHERE position > $1 AND position <= $2 ORDER BY position LIMIT $3"
+	eventsQuery = "SELECT " + spotColumns + " FROM @events WHERE position > $1 AND position <= $2 ORDER BY position LIMIT $3"
 )
 
 // logPage is the next transactions up to a position.
@@ -229,9 +232,33 @@ func (r *reader) runOf(ctx context.Context, run []decision, more bool, through i
 	if more {
 		end = firstOf(run[len(run)-1].number+1) - 1
 	}
-	stored, wrong := r.eventsBetween(ctx, from, end, count+1)
+	stored, wrong := r.events(ctx, run, piece{from, end, count + 1})
 	list, err = decodeRun(run, stored, wrong)
 	return list[passed(list, r.at):], end, err
+}
+
+// piece is the events behind one position and up to another, at most so many.
+type piece struct {
+	after, through int64
+	most           int
+}
+
+// events is those of transactions: by the blocks in which they may lie, for who follows the log, or else by the index. Only the index shows events that are
+// of no transaction, so that whoever reads from the beginning goes by it.
+func (r *reader) events(ctx context.Context, run []decision, p piece) ([]events.Stored, error) {
+	spots := &r.store.powers.spots
+	if low, high, ok := spots.near(r.seen, p.most); ok && r.follows {
+		list, err := r.eventsBetween(ctx, nearQuery, p, low, high)
+		if err == nil && closed(run, list, p.after) {
+			spots.found(r.seen, list, byBlocks)
+			return plain(list), nil
+		}
+	}
+	list, wrong := r.eventsBetween(ctx, eventsQuery, p)
+	if wrong == nil && len(list) > 0 {
+		spots.found(r.seen, list, byIndex)
+	}
+	return plain(list), wrong
 }
 
 // behind takes from a transaction the commits that a cursor has passed, which may have gone, and gives the position before the first that is left.
@@ -279,21 +306,23 @@ func (r *reader) decisions(ctx context.Context, upto int64, limit int) (run []de
 	return list, full && len(list) > 0, nil
 }
 
-// eventsBetween is the events behind one position and up to another, at most so many.
-func (r *reader) eventsBetween(ctx context.Context, after, through int64, most int) (list []events.Stored, wrong error) {
-	err := r.store.ask(ctx, func(p *pipeline) {
-		list, wrong = nil, nil
-		rec := newRecord(eventColumns)
-		p.exec(byPlace)
-		p.query(rec, func() error {
+// eventsBetween is the events of a piece by one of the queries, which has further arguments.
+func (r *reader) eventsBetween(ctx context.Context, text string, p piece, more ...any) (list []spotted, wrong error) {
+	err := r.store.ask(ctx, func(q *pipeline) {
+		list, wrong = make([]spotted, 0, min(p.most, pageEvents)), nil
+		rec := newRecord(spotColumns)
+		if text == eventsQuery {
+			q.exec(byPlace)
+		}
+		q.query(rec, func() error {
 			event, err := rec.event()
 			if wrong == nil && err == nil {
-				list = append(list, event)
+				list = append(list, spotted{event, rec.block(width(eventColumns))})
 			}
 			wrong = cmp.Or(wrong, err)
 			return nil
-		}, eventsQuery, after, through, most)
-		p.within(r.look)
+		}, text, append([]any{p.after, p.through, p.most}, more...)...)
+		q.within(r.look)
 	})
 	if err != nil {
 		return nil, err

@@ -51,6 +51,7 @@ func readPlans() map[string]planned {
 		"head":                        {args: `5`, text: headQuery, must: []string{"Index Scan Backward using decisions_1_number_idx", "Index Cond: (number <= $1)"}},
 		"transactions of a page":      {args: `1, 5, 100`, text: decisionsQuery, must: []string{"Index Scan using decisions_1_number_idx", "Index Cond: ((number >= $1) AND (number <= $2))"}},
 		"events of a page":            {args: `1, 90000, 100`, text: eventsQuery, must: []string{"Bitmap Index Scan on events_1_position_idx"}, sorts: true, place: true},
+		"events among blocks":         {args: `1, 90000, 100, '{"(0,0)","(3,0)"}', '{"(1,0)","(9,0)"}'`, text: nearQuery, must: []string{"Tid Range Scan on events_1", "TID Cond: ((ctid >= b.low) AND (ctid < b.high))"}, sorts: true},
 		"moves of an entity":          {args: `'x', 0, 1, 90000, 100`, text: movesQuery, must: []string{"using events_1_stream_version_idx", "Index Cond: ((stream = $1) AND (version > $2))"}},
 		"notes of an entity":          {args: `'x', 1, 90000, 100`, text: notesQuery, must: []string{"using events_1_stream_version_idx", "Index Cond: ((stream = $1) AND (version IS NULL))"}, sorts: true},
 		"transactions of events":      {text: decisionsByIDs, must: []string{"using decisions_1_number_idx", "Index Cond: (number = ANY ($1))"}},

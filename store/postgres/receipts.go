@@ -170,8 +170,7 @@ func (s *Store) outcome(ctx context.Context, id store.CommitID) (receipt store.R
 	var used usedID
 	made := false
 	p := s.pipeline()
-	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED")
-	p.exec(pins, s.pinArgs()...)
+	p.begin(beginWrite)
 	r := newRecord("id")
 	p.query(r, func() error { made = true; return nil }, giveUp, id)
 	u := newRecord("number, ordinal")

@@ -82,8 +82,7 @@ func (s *Store) writeSeal(ctx context.Context, server string, final int64) error
 	}
 	defer s.release(conn)
 	p := s.pipeline()
-	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED")
-	p.exec(pins, s.pinArgs()...)
+	p.begin(beginWrite)
 	p.exec(sealAsync)
 	p.exec(sealWrite, final, server)
 	p.exec("COMMIT")

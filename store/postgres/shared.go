@@ -71,29 +71,13 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// pins is the first statement of every transaction: plans must not depend on statistics, and nobody waits for ever. They end with the
-// transaction, so that connections may be shared (PgBouncer in transaction mode). A commit waits for the disk also where the database's own setting
-// would have it wait for nothing: when one backend crashes, the server forgets what had not come there, without having been started anew.
-const pins = `SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('enable_seqscan', 'off', true),
- set_config('enable_bitmapscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
- set_config('enable_sort', 'off', true), set_config('jit', 'off', true), set_config('lock_timeout', $1, true),
- set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $3, true),
- set_config('max_parallel_workers_per_gather', '0', true), CASE current_setting('synchronous_commit') WHEN 'off' THEN
- set_config('synchronous_commit', 'local', true) END, ` + wholeTimeout + `$4, true) END`
-
-// wholeTimeout bounds a transaction as a whole where the server can (Postgres 17), so that whoever was stopped while it sent a batch holds
-// what it has for no longer: no other setting bounds that.
-const wholeTimeout = "CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN set_config('transaction_timeout', "
-
-func (s *Store) pinArgs() []any {
-	ms := func(d time.Duration) string { return fmt.Sprint(max(d.Milliseconds(), 1)) }
-	return []any{ms(s.options.LockTimeout), ms(s.options.WriteTimeout), ms(s.options.IdleTimeout), ms(3 * s.options.WriteTimeout)}
-}
-
 // pipeline is statements that go to the server together, in one round trip. What is read from their answers is read in their order.
 type pipeline struct {
 	store *Store
 	batch pgx.Batch
+
+	pins   int  // the place of the pins in the batch; 0 where they are not in it
+	writes bool // the transaction may
 }
 
 func (s *Store) pipeline() *pipeline { return &pipeline{store: s} }
@@ -108,6 +92,7 @@ func (p *pipeline) query(r *record, found func() error, text string, args ...any
 
 // run sends them and reads the answers, up to the first error.
 func (p *pipeline) run(ctx context.Context, conn *pgx.Conn) error {
+	p.unpin(conn)
 	if p.batch.Len() == 0 {
 		return nil
 	}

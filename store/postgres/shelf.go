@@ -31,6 +31,7 @@ const shelfTimeout = 2 * time.Minute
 // patient has the server give a pipeline that time for each statement.
 func (p *pipeline) patient() {
 	p.exec(fmt.Sprintf("SET LOCAL statement_timeout = %d", shelfTimeout.Milliseconds()))
+	p.exec("SELECT " + wholeTimeout + "'0', true) END") // a clock that runs is not set: it is stopped, and begun anew
 	p.exec(fmt.Sprintf("SELECT %s'%d', true) END", wholeTimeout, shelfTimeout.Milliseconds()))
 }
 
@@ -119,8 +120,7 @@ func (s *Store) write(ctx context.Context, fill func(*pipeline)) error {
 	}
 	defer s.release(conn)
 	p := s.pipeline()
-	p.exec("BEGIN ISOLATION LEVEL READ COMMITTED")
-	p.exec(pins, s.pinArgs()...)
+	p.begin(beginWrite)
 	fill(p)
 	p.exec("COMMIT")
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shelfTimeout)
