@@ -8,7 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
+	"github.com/foundling-go/foundling/internal/idtext"
 )
 
 // This file is the letters of the canonical form: how Fields writes and reads keys, strings and numbers.
@@ -141,32 +141,17 @@ func (f *Fields) readObject(name string) []byte {
 	return nil
 }
 
-// idLen and hashLen are how many letters an id and a hash have.
-const (
-	idLen   = 36
-	hashLen = 43
-)
+// hashLen is how many letters a hash has.
+const hashLen = 43
 
-// appendID appends the letters of an id.
-func appendID(b []byte, id *ID) []byte {
-	for i, c := range id {
-		if i == 4 || i == 6 || i == 8 || i == 10 {
-			b = append(b, '-')
-		}
-		b = append(b, hexDigits[c>>4], hexDigits[c&15])
-	}
-	return b
-}
-
-// readID reads an id other than the zero in the form in which it is written, lower-case letters, and in no other.
+// readID reads an id other than the zero.
 func (f *Fields) readID(v *ID) bool {
-	text, rest, ok := f.quoted(idLen)
+	text, rest, ok := f.quoted(idtext.Len)
 	if !ok {
 		return false
 	}
-	id, err := uuid.ParseBytes(text)
-	var again [idLen]byte
-	if err != nil || id == (ID{}) || string(appendID(again[:0], &id)) != string(text) {
+	id, ok := idtext.Parse(text)
+	if !ok || id == (ID{}) {
 		return false
 	}
 	*v, f.buf = id, rest

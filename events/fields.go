@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/foundling-go/foundling/internal/idtext"
 )
 
 // Fields walks the fields of one stored value in their fixed order. The value's own method names each field once; whether that walk
@@ -158,7 +160,7 @@ func (f *Fields) ID(name string, v *ID) {
 	if f.walk == writing {
 		if *v != (ID{}) {
 			f.key(name)
-			f.buf = append(appendID(append(f.buf, '"'), v), '"')
+			f.buf = append(idtext.Append(append(f.buf, '"'), *v), '"')
 		}
 		return
 	}

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 # What may differ between versions: all that is sent to a server, and what the server makes of it.
-tests='^(TestContract|TestContractInBatches|TestTail.*|.*WalkIndexes|TestRoundTrips)$'
+tests='^(TestContract|TestContractInBatches|TestTail.*|.*WalkIndexes|TestRoundTrips|TestACheckpointMay.*|TestConnectionsOf.*)$'
 notes=docs/postgres.md
 
 release() { # the newest package of a version

@@ -9,12 +9,12 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
+	"github.com/foundling-go/foundling/internal/idtext"
 	"github.com/google/uuid"
 )
 
@@ -32,7 +32,7 @@ const (
 	firstWord  = 0x03
 	firstText  = 0x20
 
-	quotedID    = 36 + 2
+	quotedID    = idtext.Len + 2
 	quotedHash  = 43 + 2
 	leastDigits = 6 // fewer would hardly be shorter
 	mostDigits  = 18
@@ -112,9 +112,7 @@ func appendQuoted(b, text []byte) (_ []byte, n int) {
 	}
 	switch n = 2 + bytes.IndexByte(text[1:], '"'); n {
 	case quotedID:
-		id, err := uuid.ParseBytes(text[1 : n-1])
-		var again [quotedID]byte
-		if err == nil && bytes.Equal(appendID(again[:0], id), text[:n]) { // it reads other forms too
+		if id, ok := idtext.Parse(text[1 : n-1]); ok {
 			return append(append(b, codeID), id[:]...), n
 		}
 	case quotedHash:
@@ -123,16 +121,6 @@ func appendQuoted(b, text []byte) (_ []byte, n int) {
 		}
 	}
 	return b, 0
-}
-
-// appendID appends an id in quotes.
-func appendID(b []byte, id uuid.UUID) []byte {
-	b = append(b, '"')
-	for _, part := range [...][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
-		b = append(hex.AppendEncode(b, part), '-')
-	}
-	b[len(b)-1] = '"'
-	return b
 }
 
 var errCut = errors.New("it is cut short")
@@ -161,7 +149,7 @@ func expand(text []byte, code byte, b []byte) (_, rest []byte, err error) {
 	case code >= firstText:
 		return append(text, code), b, nil
 	case code == codeID && len(b) >= 16:
-		return appendID(text, uuid.UUID(b[:16])), b[16:], nil
+		return append(idtext.Append(append(text, '"'), uuid.UUID(b[:16])), '"'), b[16:], nil
 	case code == codeHash && len(b) >= 32:
 		return append(base64url.AppendEncode(append(text, '"'), b[:32]), '"'), b[32:], nil
 	case code == codeNumber:

@@ -45,7 +45,9 @@ func (s *Store) Read(ctx context.Context, after store.Cursor, f store.Filter) it
 					continue
 				}
 				if given++; !yield(recorded, nil) || given == f.Limit {
-					s.powers.spots.cut(recorded.Position, r.seen)
+					if recorded.Position < r.seen {
+						s.powers.spots.cut(recorded.Position, r.before)
+					}
 					return
 				}
 			}
@@ -67,6 +69,7 @@ type reader struct {
 	final   int64   // number up to which the log is final
 	at      int64   // position up to which all was passed
 	seen    int64   // of the last event that was
+	before  int64   // what that was before the last page
 	version int     // that it had, where one entity is read; 0 is not known
 	ended   bool
 	follows bool // it goes on where somebody has read up to
@@ -106,7 +109,7 @@ func (r *reader) next(ctx context.Context) (list []events.Recorded, err error) {
 		err = r.explained(ctx, err)
 	}
 	if len(list) > 0 {
-		r.seen = list[len(list)-1].Position
+		r.before, r.seen = r.seen, list[len(list)-1].Position
 		r.store.epochs.gave(r.seen)
 	}
 	if errors.Is(err, errEpoch) { // it goes on behind what it has seen, if that is still there

@@ -3,6 +3,7 @@ package postgres
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/foundling-go/foundling/internal/pgtest"
 	"github.com/foundling-go/foundling/store"
@@ -77,5 +78,27 @@ func TestOfManyNewConnectionsNoneIsTakenForTheServers(t *testing.T) {
 			}
 			conn.Release()
 		}
+	}
+}
+
+// The largest views may take longer than any other commit, also where the server bounds transactions as a whole (Postgres 17).
+func TestACheckpointMayTakeLongerThanOtherCommits(t *testing.T) {
+	s := openAt(t, pgtest.Database(t), Options{MaxConns: 1, WriteTimeout: 200 * time.Millisecond, LockTimeout: 10 * time.Second})
+	save := func(sequence int) error {
+		_, err := s.Save(t.Context(), store.Checkpoint{CheckpointKey: store.CheckpointKey{Name: "totals", Version: 1, Sequence: sequence}, View: []byte("view")})
+		return err
+	}
+	if err := save(1); err != nil { // its statements are known to the server from now on
+		t.Fatal(err)
+	}
+	h := newHand(t, s)
+	h.do("BEGIN")
+	h.do("LOCK TABLE @checkpoints IN EXCLUSIVE MODE")
+	saved := make(chan error, 1)
+	go func() { saved <- save(2) }()
+	_ = pause(t.Context(), 10*s.options.WriteTimeout)
+	h.do("COMMIT")
+	if err := <-saved; err != nil {
+		t.Error(err)
 	}
 }

@@ -126,11 +126,11 @@ func (s *spots) found(position int64, list []spotted, how searched) {
 	s.note(at)
 }
 
-// cut notes that a reader has ended before the last event whose block is known. It will go on from there.
-func (s *spots) cut(position, end int64) {
+// cut notes that a reader has ended within a page, which began behind an event whose block is known. It will go on from there.
+func (s *spots) cut(position, begin int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if at := s.at(end); at != nil && position < end {
+	if at := s.at(begin); at != nil {
 		s.note(spot{position: position, high: at.high, open: at.open})
 	}
 }
