@@ -189,7 +189,7 @@ func (m *model) grant(c *commit, msg *message, by string) {
 	msg.worker, msg.token, msg.claimed, msg.counted, msg.trying = by, msg.version+1, m.now, t.limit > 0, false
 	msg.last, msg.lastBy = msg.token, by
 	msg.took[msg.token] = taken{msg.permit, m.position + 1}
-	f := fields{}.str("worker", by).num("token", msg.token).num("attempt", msg.attempts)
+	f := fields{}.str("topic", msg.topic).str("worker", by).num("token", msg.token).num("attempt", msg.attempts)
 	if msg.counted {
 		t.running++
 		f = f.num("running", t.running).num("limit", t.limit)
