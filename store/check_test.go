@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,6 +221,19 @@ func TestWakes(t *testing.T) {
 		if got := test.changes.Wakes(); got != test.want {
 			t.Errorf("%s: wakes %t, want %t", test.name, got, test.want)
 		}
+	}
+}
+
+func TestWokenNamesEachTopicOnce(t *testing.T) {
+	row := func(topic string) store.Change {
+		return store.Change{Row: store.Row{Entity: events.MessageEntity(uuid.New()), Topic: topic, DueAt: time.UnixMicro(1)}}
+	}
+	changes := store.Changes{
+		Rows:   []store.Change{row("a"), row("b"), row("a"), {Row: store.Row{Entity: events.TopicEntity("c")}}},
+		Counts: []store.Count{{Topic: "d", Delta: -1}, {Topic: "b", Delta: -1}, {Topic: "e", Delta: 1}},
+	}
+	if got, want := changes.Woken([]string{"c"}), []string{"c", "a", "b", "d"}; !slices.Equal(got, want) {
+		t.Errorf("woken %q, want %q", got, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/foundling-go/foundling/events"
@@ -271,18 +272,29 @@ func (c Changes) Empty() bool {
 }
 
 // Wakes reports whether something may be claimable after the changes that was not before: what a [Waiter] sends hints for.
-func (c Changes) Wakes() bool {
-	for _, change := range c.Rows {
-		if !change.Row.DueAt.IsZero() || change.Row.Entity.Kind == events.KindTopic {
-			return true
+func (c Changes) Wakes() bool { return len(c.Woken(nil)) > 0 }
+
+// Woken adds to a list the topics of what may be claimable after the changes and was not before, each once.
+func (c Changes) Woken(list []string) []string {
+	put := func(topic string) {
+		if n := len(list); n == 0 || list[n-1] != topic && !slices.Contains(list, topic) {
+			list = append(list, topic)
+		}
+	}
+	for i := range c.Rows {
+		switch row := &c.Rows[i].Row; {
+		case !row.DueAt.IsZero():
+			put(row.Topic)
+		case row.Entity.Kind == events.KindTopic:
+			put(row.Entity.Name)
 		}
 	}
 	for _, count := range c.Counts {
 		if count.Delta < 0 {
-			return true
+			put(count.Topic)
 		}
 	}
-	return false
+	return list
 }
 
 // Change is one entity's part of a commit.

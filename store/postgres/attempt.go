@@ -55,7 +55,7 @@ type attempt struct {
 	erase        []store.Erasure
 	unstaged     []int64 // places of what goes, since it was moved
 	prune        stretch
-	woken        topics
+	woken        []string
 	ended        []events.ID // workers that have no row any more
 }
 

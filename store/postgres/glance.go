@@ -45,7 +45,7 @@ func (e *empties) forget() {
 }
 
 // woke is of topics that something was put into.
-func (e *empties) woke(woken topics) {
+func (e *empties) woke(woken []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, topic := range woken {

@@ -69,7 +69,7 @@ func (a *attempt) keep(call *store.Call, now time.Time, changes store.Changes) (
 	for i := range changes.Permits {
 		a.putPermit(&changes.Permits[i])
 	}
-	a.woken.add(changes)
+	a.woken = changes.Woken(a.woken)
 	a.erase = append(a.erase, changes.Erase...)
 	a.unstage(changes.Unstage)
 	if changes.Prune != 0 {

@@ -169,7 +169,7 @@ func (s *Store) Close() error {
 }
 
 // committed tells of a commit whoever waits for it.
-func (s *Store) committed(woken topics, _ []events.ID) { s.powers.hints.hint(woken) }
+func (s *Store) committed(woken []string, _ []events.ID) { s.powers.hints.hint(woken) }
 
 // warnings is what the server has said of commits whose answer is not to be believed.
 type warnings struct {

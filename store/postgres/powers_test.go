@@ -156,14 +156,14 @@ func TestAnotherProcessHearsOfACommit(t *testing.T) {
 	defer stop()
 	hears(t, "when it begins to listen, since something may have come before", mail)
 	hears(t, "when it begins to listen, since something may have come before", print)
-	s.powers.hints.hint(topics{"mail"})
+	s.powers.hints.hint([]string{"mail"})
 	hears(t, "of a commit of another process", mail)
 	select {
 	case <-print:
 		t.Error("who watches another topic was woken")
 	default:
 	}
-	var many topics
+	var many []string
 	for i := range 200 {
 		many = append(many, fmt.Sprint("topic ", i, someName(), someName(), someName()))
 	}
@@ -179,9 +179,9 @@ func TestHintsThatComeTogetherAreTakenAsOne(t *testing.T) {
 	defer stop()
 	hears(t, "when it begins to listen", hints)
 	for range 500 {
-		s.powers.hints.hint(topics{"mail"})
+		s.powers.hints.hint([]string{"mail"})
 	}
-	s.powers.hints.hint(topics{"last"})
+	s.powers.hints.hint([]string{"last"})
 	hears(t, "of the last", hints)
 	if n := other.powers.hints.heard.notes.Load(); n > 10 {
 		t.Errorf("501 hints were %d notes", n)
@@ -228,7 +228,7 @@ func TestAListenerThatHasGoneDeafNotices(t *testing.T) {
 	if n := h.heard.connected.Load(); n < 2 {
 		t.Fatalf("it has begun to listen %d times", n)
 	}
-	s.powers.hints.hint(topics{"mail"})
+	s.powers.hints.hint([]string{"mail"})
 	hears(t, "of a commit, after it listens again", hints)
 }
 

@@ -6,38 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/foundling-go/foundling/events"
-	"github.com/foundling-go/foundling/store"
 	"github.com/jackc/pgx/v5"
 )
-
-// topics is a small set of names.
-type topics []string
-
-func (t *topics) add(changes store.Changes) {
-	if !changes.Wakes() {
-		return
-	}
-	for i := range changes.Rows {
-		switch row := &changes.Rows[i].Row; {
-		case !row.DueAt.IsZero():
-			t.put(row.Topic)
-		case row.Entity.Kind == events.KindTopic:
-			t.put(row.Entity.Name)
-		}
-	}
-	for _, count := range changes.Counts {
-		if count.Delta < 0 {
-			t.put(count.Topic)
-		}
-	}
-}
-
-func (t *topics) put(topic string) {
-	if n := len(*t); n == 0 || (*t)[n-1] != topic && !slices.Contains(*t, topic) {
-		*t = append(*t, topic)
-	}
-}
 
 // hints wakes who watches: at once for commits of this process, by notifications of the server for those of others. Notifications are sent after the
 // commit they tell of, on a connection of their own: in the transaction that commits they would have all commits of the database take turns.
@@ -121,7 +91,7 @@ func (h *hints) close() {
 }
 
 // hint wakes who watches one of the topics, here and in other processes.
-func (h *hints) hint(woken topics) {
+func (h *hints) hint(woken []string) {
 	if len(woken) == 0 {
 		return
 	}

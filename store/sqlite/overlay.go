@@ -36,7 +36,7 @@ type overlay struct {
 	results      []result
 	snapshots    []snapshot
 	log          []*store.Recording
-	woken        topics
+	woken        []string
 	ended        []events.ID // workers that have no row any more
 	shrinks      bool        // something was pruned
 }
@@ -250,7 +250,7 @@ func (o *overlay) keep(call *store.Call, now time.Time, changes store.Changes) (
 	for i := range changes.Permits {
 		o.putPermit(&changes.Permits[i])
 	}
-	o.woken.add(changes)
+	o.woken = changes.Woken(o.woken)
 	receipt := store.Receipt{ID: call.ID, Events: recording.Events}
 	if err := o.letGo(changes); err != nil {
 		return receipt, err

@@ -8,39 +8,10 @@ import (
 	"time"
 
 	"github.com/foundling-go/foundling/events"
-	"github.com/foundling-go/foundling/store"
 )
 
 // pollEvery is how often the file is looked at for commits of other processes while somebody watches.
 const pollEvery = 10 * time.Millisecond
-
-// topics is a small set of names.
-type topics []string
-
-func (t *topics) add(changes store.Changes) {
-	if !changes.Wakes() {
-		return
-	}
-	for i := range changes.Rows {
-		switch row := &changes.Rows[i].Row; {
-		case !row.DueAt.IsZero():
-			t.put(row.Topic)
-		case row.Entity.Kind == events.KindTopic:
-			t.put(row.Entity.Name)
-		}
-	}
-	for _, count := range changes.Counts {
-		if count.Delta < 0 {
-			t.put(count.Topic)
-		}
-	}
-}
-
-func (t *topics) put(topic string) {
-	if n := len(*t); n == 0 || (*t)[n-1] != topic && !slices.Contains(*t, topic) {
-		*t = append(*t, topic)
-	}
-}
 
 // hints wakes who watches: at once for commits of this process, by polling for those of others.
 type hints struct {
@@ -99,7 +70,7 @@ func (h *hints) close() {
 }
 
 // hint wakes who watches one of the topics.
-func (h *hints) hint(woken topics) {
+func (h *hints) hint(woken []string) {
 	if len(woken) == 0 {
 		return
 	}
