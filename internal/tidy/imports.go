@@ -15,8 +15,8 @@ var ours = map[string][]string{
 	"store":                {"events"},
 	"store/faulty":         {"store", "events"},
 	"store/memory":         {"store", "events"},
-	"store/sqlite":         {"store", "events"},
-	"store/postgres":       {"store", "events", "internal/shorthand", "."}, // EnqueueTx is for users, who know clients and drafts; root knows no engine all the same
+	"store/sqlite":         {"store", "events", "internal/migration"},
+	"store/postgres":       {"store", "events", "internal/migration", "internal/shorthand", "."}, // EnqueueTx is for users, who know clients and drafts; root knows no engine all the same
 	"store/storetest":      {"store", "events", "fsm", "internal/calls", "internal/corpus"},
 	"projections":          {"events"},
 	"projections/findings": {"events", "fsm", "projections"},
@@ -34,6 +34,7 @@ var ours = map[string][]string{
 	"internal/idtext":      {},
 	"internal/joint":       {".", "events", "store", "store/sqlite"},
 	"internal/lines":       {"events", "store"},
+	"internal/migration":   {},
 	"internal/mint":        {},
 	"internal/model":       {"…"},
 	"internal/pgtest/…":    {"internal/pgtest"},

@@ -2,11 +2,12 @@ package postgres
 
 import (
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/foundling-go/foundling/internal/migration"
 )
 
 const scriptBegin = `-- Foundling: schema %[1]s from version %[2]d to version %[3]d. Run it as the role that is to own the schema, and let it end at the first error:
@@ -54,9 +55,9 @@ func Script(from int, o Options) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, scriptBegin, strings.TrimSuffix(s.prefix, "."), from, SchemaVersion, s.lockKey("migrations", ""))
 	for version := from + 1; version <= SchemaVersion; version++ {
-		text, err := step(version)
+		text, err := migration.Step(Migrations, version)
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("postgres: script: %w", err)
 		}
 		fmt.Fprintf(&b, "%sINSERT INTO %s (version_id, is_applied) VALUES (%d, true);\n", text, versionTable, version)
 	}
@@ -74,28 +75,5 @@ func Script(from int, o Options) (string, error) {
 		fmt.Fprintf(&b, "INSERT INTO words (kind, code, word) VALUES ('%s', %d, '%s') ON CONFLICT (kind, code) DO NOTHING;\n", kinds[i], codes[i], words[i])
 	}
 	b.WriteString("COMMIT;\n")
-	return b.String(), nil
-}
-
-// step is what one of the Migrations runs, without goose's marks.
-func step(version int) (string, error) {
-	names, err := fs.Glob(Migrations, fmt.Sprintf("migrations/%05d_*.sql", version))
-	if err != nil {
-		return "", err
-	}
-	if len(names) != 1 {
-		return "", fmt.Errorf("postgres: script: %d migrations to version %d, want 1", len(names), version)
-	}
-	text, err := fs.ReadFile(Migrations, names[0])
-	if err != nil {
-		return "", err
-	}
-	up, _, _ := strings.Cut(string(text), "-- +goose Down")
-	var b strings.Builder
-	for line := range strings.Lines(up) {
-		if !strings.HasPrefix(line, "-- +goose ") {
-			b.WriteString(line)
-		}
-	}
 	return b.String(), nil
 }

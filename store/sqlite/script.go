@@ -2,8 +2,9 @@ package sqlite
 
 import (
 	"fmt"
-	"io/fs"
 	"strings"
+
+	"github.com/foundling-go/foundling/internal/migration"
 )
 
 const scriptBegin = `-- Foundling: a store from schema version %[1]d to version %[2]d. Let it end at the first error, while nobody has the store open: sqlite3 -bail FILE
@@ -40,9 +41,9 @@ func Script(from int) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, scriptBegin, from, SchemaVersion, file)
 	for version := from + 1; version <= SchemaVersion; version++ {
-		text, err := step(version)
+		text, err := migration.Step(Migrations, version)
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("sqlite: script: %w", err)
 		}
 		fmt.Fprintf(&b, "%sINSERT INTO %s (version_id, is_applied) VALUES (%d, 1);\n", text, versionTable, version)
 	}
@@ -53,28 +54,5 @@ func Script(from int) (string, error) {
 		fmt.Fprintf(&b, "INSERT OR IGNORE INTO words (kind, code, word) VALUES ('%s', %d, '%s');\n", w.kind, w.code, w.word)
 	}
 	b.WriteString("COMMIT;\n")
-	return b.String(), nil
-}
-
-// step is what one of the Migrations runs, without goose's marks.
-func step(version int) (string, error) {
-	names, err := fs.Glob(Migrations, fmt.Sprintf("migrations/%05d_*.sql", version))
-	if err != nil {
-		return "", err
-	}
-	if len(names) != 1 {
-		return "", fmt.Errorf("sqlite: script: %d migrations to version %d, want 1", len(names), version)
-	}
-	text, err := fs.ReadFile(Migrations, names[0])
-	if err != nil {
-		return "", err
-	}
-	up, _, _ := strings.Cut(string(text), "-- +goose Down")
-	var b strings.Builder
-	for line := range strings.Lines(up) {
-		if !strings.HasPrefix(line, "-- +goose ") {
-			b.WriteString(line)
-		}
-	}
 	return b.String(), nil
 }
