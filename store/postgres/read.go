@@ -251,17 +251,17 @@ type piece struct {
 func (r *reader) events(ctx context.Context, run []decision, p piece) ([]events.Stored, error) {
 	spots := &r.store.powers.spots
 	if low, high, ok := spots.near(r.seen, p.most); ok && r.follows {
-		list, err := r.eventsBetween(ctx, nearQuery, p, low, high)
-		if err == nil && closed(run, list, p.after) {
-			spots.found(r.seen, list, byBlocks)
-			return plain(list), nil
+		near, err := r.eventsBetween(ctx, nearQuery, p, low, high)
+		if err == nil && closed(run, near.events, p.after) {
+			spots.learn(r.seen, near, byBlocks)
+			return near.events, nil
 		}
 	}
-	list, wrong := r.eventsBetween(ctx, eventsQuery, p)
-	if wrong == nil && len(list) > 0 {
-		spots.found(r.seen, list, byIndex)
+	all, wrong := r.eventsBetween(ctx, eventsQuery, p)
+	if wrong == nil && len(all.events) > 0 {
+		spots.learn(r.seen, all, byIndex)
 	}
-	return plain(list), wrong
+	return all.events, wrong
 }
 
 // behind takes from a transaction the commits that a cursor has passed, which may have gone, and gives the position before the first that is left.
@@ -310,9 +310,9 @@ func (r *reader) decisions(ctx context.Context, upto int64, limit int) (run []de
 }
 
 // eventsBetween is the events of a piece by one of the queries, which has further arguments.
-func (r *reader) eventsBetween(ctx context.Context, text string, p piece, more ...any) (list []spotted, wrong error) {
+func (r *reader) eventsBetween(ctx context.Context, text string, p piece, more ...any) (f found, wrong error) {
 	err := r.store.ask(ctx, func(q *pipeline) {
-		list, wrong = make([]spotted, 0, min(p.most, pageEvents)), nil
+		f, wrong = found{events: make([]events.Stored, 0, min(p.most, pageEvents))}, nil
 		rec := newRecord(spotColumns)
 		if text == eventsQuery {
 			q.exec(byPlace)
@@ -320,7 +320,7 @@ func (r *reader) eventsBetween(ctx context.Context, text string, p piece, more .
 		q.query(rec, func() error {
 			event, err := rec.event()
 			if wrong == nil && err == nil {
-				list = append(list, spotted{event, rec.block(width(eventColumns))})
+				f.events, f.blocks = append(f.events, event), append(f.blocks, rec.block(width(eventColumns)))
 			}
 			wrong = cmp.Or(wrong, err)
 			return nil
@@ -328,9 +328,9 @@ func (r *reader) eventsBetween(ctx context.Context, text string, p piece, more .
 		q.within(r.look)
 	})
 	if err != nil {
-		return nil, err
+		return found{}, err
 	}
-	return list, wrong
+	return f, wrong
 }
 
 // decodeRun reads transactions that follow each other, with all events that stand between and behind them. wrong is why the events end early.

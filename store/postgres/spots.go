@@ -30,10 +30,10 @@ const spotColumns = eventColumns + ", ctid"
 const nearQuery = "SELECT " + spotColumns + " FROM unnest($4::tid[], $5::tid[]) AS b (low, high) CROSS JOIN LATERAL (SELECT " + spotColumns +
 	" FROM @events WHERE ctid >= b.low AND ctid < b.high AND position > $1 AND position <= $2 OFFSET 0) e ORDER BY position LIMIT $3"
 
-// spotted is an event with the block that it lies in.
-type spotted struct {
-	events.Stored
-	block uint32
+// found is events with the block that each of them lies in.
+type found struct {
+	events []events.Stored
+	blocks []uint32
 }
 
 // block is that of a row whose column is ctid.
@@ -102,10 +102,11 @@ const (
 	byBlocks searched = true
 )
 
-// found notes where the events behind a position were. Those that were not where they were looked for may be in another table.
-func (s *spots) found(position int64, list []spotted, how searched) {
+// learn takes in where the events behind a position were. Those that were not where they were looked for may be in another table.
+func (s *spots) learn(position int64, f found, how searched) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	list := f.events
 	at := spot{position: list[len(list)-1].Position}
 	if before := s.at(position); before != nil {
 		if at.open = slices.Clone(before.open); how == byBlocks {
@@ -113,10 +114,10 @@ func (s *spots) found(position int64, list []spotted, how searched) {
 		}
 	}
 	for i := 0; i < len(list); {
-		first, number := list[i].block, numberOf(list[i].Position)
+		first, number := f.blocks[i], numberOf(list[i].Position)
 		last := first
 		for ; i < len(list) && numberOf(list[i].Position) == number; i++ {
-			last = list[i].block
+			last = f.blocks[i]
 			at.high = max(at.high, last)
 		}
 		at.open = append(slices.DeleteFunc(at.open, func(b uint32) bool { return b == first || b == last }), last)
@@ -136,7 +137,7 @@ func (s *spots) cut(position, begin int64) {
 }
 
 // closed reports whether events are all that transactions have behind a position.
-func closed(run []decision, list []spotted, after int64) bool {
+func closed(run []decision, list []events.Stored, after int64) bool {
 	n := 0
 	for i := range run {
 		if run[i].wrong != nil {
@@ -150,13 +151,4 @@ func closed(run []decision, list []spotted, after int64) bool {
 		}
 	}
 	return n > 0 && n == len(list)
-}
-
-// plain is the events without their blocks.
-func plain(list []spotted) []events.Stored {
-	stored := make([]events.Stored, len(list))
-	for i := range list {
-		stored[i] = list[i].Stored
-	}
-	return stored
 }

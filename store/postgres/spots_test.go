@@ -38,8 +38,8 @@ func TestWhoFollowsTheLogKnowsWhereItsEndLies(t *testing.T) {
 			t.Fatal(err)
 		}
 		near, err := r.eventsBetween(t.Context(), nearQuery, piece{position, firstOf(want + 1), 10}, low, high)
-		if err != nil || len(near) != 2 || numberOf(near[0].Position) != want {
-			t.Fatalf("%d events are found among blocks %v to %v, error %v; want the 2 of transaction %d", len(near), low, high, err, want)
+		if err != nil || len(near.events) != 2 || numberOf(near.events[0].Position) != want {
+			t.Fatalf("%d events are found among blocks %v to %v, error %v; want the 2 of transaction %d", len(near.events), low, high, err, want)
 		}
 		list := read(t, s, cursor, store.Filter{})
 		if got := numbers(list); !slices.Equal(got, []int64{want}) {
@@ -66,15 +66,17 @@ func TestEventsThatLieElsewhereAreFoundAllTheSame(t *testing.T) {
 	}
 }
 
+// inBlock is one event, found in a block.
+func inBlock(position int64, block uint32) found {
+	return found{[]events.Stored{{Position: position}}, []uint32{block}}
+}
+
 // A range of the log has tables of its own, whose blocks are counted from the first again.
 func TestTheEndOfTheLogIsFoundInTheNextTable(t *testing.T) {
 	var s spots
-	at := func(position int64, block uint32) []spotted {
-		return []spotted{{events.Stored{Position: position}, block}}
-	}
-	s.found(0, at(1, 5000), byIndex)
-	s.found(1, at(2, 5001), byBlocks)
-	s.found(2, at(3, 0), byIndex)
+	s.learn(0, inBlock(1, 5000), byIndex)
+	s.learn(1, inBlock(2, 5001), byBlocks)
+	s.learn(2, inBlock(3, 0), byIndex)
 	low, high, ok := s.near(3, 1)
 	if !ok || len(low) != 1 || low[0].BlockNumber != 0 || high[0].BlockNumber > 2*lateBlocks {
 		t.Errorf("it is looked for in blocks %v to %v", low, high)
@@ -117,8 +119,7 @@ func TestWhoStopsWithinATransactionGoesOnFromThere(t *testing.T) {
 func TestSpotsAreBounded(t *testing.T) {
 	var s spots
 	for i := range int64(10 * mostSpots) {
-		s.found(i, []spotted{{block: uint32(i)}}, byBlocks)
-		s.list[len(s.list)-1].position = i + 1
+		s.learn(i, inBlock(i+1, uint32(i)), byBlocks)
 	}
 	if len(s.list) > mostSpots {
 		t.Errorf("%d are remembered, want %d at most", len(s.list), mostSpots)
